@@ -31,7 +31,7 @@ const mostWorlds = 10_000
 func worldsGenerateCommand() command {
 	return command{
 		name: "worlds generate", summary: "write worlds as ordinary files",
-		usage: "--out DIR [--seed 1] [--count 48] [--first 0] [--lengths]",
+		usage: "--out DIR [--seed 1] [--count 48] [--first 0] [--lengths] [--confidences]",
 		about: `
 Writes each world into a folder of its own: a sluice.yaml, its profile and its workload. It prints the traits of
 each, and the command that simulates it. A seed and a number make the same world on every machine.`,
@@ -42,6 +42,7 @@ each, and the command that simulates it. A seed and a number make the same world
 			count := fs.Int("count", 48, "`number` of worlds")
 			first := fs.Int("first", 0, "`number` of the first world")
 			lengths := fs.Bool("lengths", false, "the same worlds with queries of many lengths")
+			sure := fs.Bool("confidences", false, "worlds whose variants know how sure they are of an answer")
 			out := fs.String("out", "", "`folder` for the folders of the worlds; needed")
 			asJSON := fs.Bool("json", false, "print JSON")
 			return func(e *Env, args []string) error {
@@ -59,6 +60,9 @@ each, and the command that simulates it. A seed and a number make the same world
 					number := n
 					if *lengths {
 						number += worlds.WithLengths
+					}
+					if *sure {
+						number += worlds.WithConfidences
 					}
 					w := worlds.Generate(*seed, number)
 					folder := filepath.Join(*out, w.Name)

@@ -25,6 +25,8 @@ var study = reproduce.Study[*runner]{
 			Doc: "the default system beside the bound by foresight: what any rule could have had"},
 		{Name: "L", Declare: lengths, OnRequest: true,
 			Doc: "the mean share of the bound in worlds whose queries have lengths"},
+		{Name: "C", Declare: confidences, OnRequest: true,
+			Doc: "the mean share of the bound in worlds whose variants know how sure they are"},
 	},
 	Notes: []string{
 		"Utility is the sum of weight x accuracy / best accuracy of the app over the queries in time, divided by the " +

@@ -60,6 +60,10 @@ func read(w *worlds.World) (*place, string, error) {
 	refused := ""
 	if p.tables, err = f.Resolve(); err != nil {
 		refused = short(err)
+	} else {
+		for s := range w.Spec.Stages { // a file has them in its profile
+			p.tables.Spec.Stages[s].Confidences = w.Spec.Stages[s].Confidences
+		}
 	}
 	return p, refused, nil
 }

@@ -64,5 +64,10 @@ func profileOf(w *worlds.World) *profiler.File {
 			Batch: p.Items, Length: p.Length, Reference: p.Reference, Samples: 100, Mean: micros(p.Mean),
 		})
 	}
+	for s := range w.Spec.Stages {
+		for k := range w.Spec.Stages[s].Confidences {
+			out.Confidences = append(out.Confidences, profiler.NewConfidence(w.Spec, &w.Spec.Stages[s].Confidences[k]))
+		}
+	}
 	return out
 }

@@ -108,6 +108,10 @@ func (p *program) demand(r *Rent, queries []Query) {
 				continue
 			}
 			for _, s := range p.served[c] {
+				if s.second {
+					right = append(right, milp.Term{Column: s.column, Coef: s.accuracy})
+					continue
+				}
 				served = append(served, milp.Term{Column: s.column, Coef: 1})
 				right = append(right, milp.Term{Column: s.column, Coef: s.accuracy - target})
 			}

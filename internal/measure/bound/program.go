@@ -39,7 +39,8 @@ type program struct {
 type served struct {
 	column   int
 	path     int
-	accuracy float64
+	accuracy float64 // that of the answer or, for a second one, by how much it is better
+	second   bool
 }
 
 // group is work that the same machines do at the same rates in the same windows.
@@ -169,9 +170,10 @@ func (p *program) serve(x *class, paths []path, value func(a serving.AppID, accu
 					rows = rows[1:]
 				}
 			}
-			list = append(list, served{c, n, accuracy})
+			list = append(list, served{column: c, path: n, accuracy: accuracy})
 		}
 	}
+	list = p.improve(x, paths, list, value)
 	if len(once) > 1 {
 		p.Row(-milp.Inf, x.count, once...)
 	}

@@ -81,7 +81,9 @@ func (p *program) result(values []float64, queries []Query) *Result {
 	for c := range p.served {
 		for _, s := range p.served[c] {
 			r.Windows[p.classes[c].from].Utility += values[s.column] * p.Columns[s.column].Objective
-			inTime += values[s.column]
+			if !s.second {
+				inTime += values[s.column]
+			}
 		}
 	}
 	for w := range r.Windows {

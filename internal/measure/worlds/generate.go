@@ -3,6 +3,7 @@ package worlds
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/serving"
@@ -10,19 +11,29 @@ import (
 )
 
 // Generate returns a world. The same seed and number give the same world on every machine. number must be at least 0;
-// it decides which traits the world has at least, the seed all else. WithLengths may be added to it.
+// it decides which traits the world has at least, the seed all else. WithLengths and WithConfidences may be added to
+// it.
 func Generate(seed uint64, number int) *World {
+	sure := number >= WithConfidences
+	if sure {
+		number -= WithConfidences
+	}
 	long := number >= WithLengths
-	name := fmt.Sprintf("%d-%02d", seed, number)
 	if long {
 		number -= WithLengths
-		name = fmt.Sprintf("%d-%02d-lengths", seed, number)
+	}
+	name := fmt.Sprintf("%d-%02d", seed, number)
+	if long {
+		name += "-lengths"
+	}
+	if sure {
+		name += "-confidence"
 	}
 	w := &World{Seed: seed, Number: number, Name: name, Spec: &serving.Spec{}}
 	// A world whose draw cannot be made feasible by slack alone is drawn again. That happens rarely.
 	for attempt := range mostAttempts {
 		rng := workload.Rand(seed, fmt.Sprintf("world %d, attempt %d", number, attempt))
-		g := &generator{w: w, long: long, rng: rng}
+		g := &generator{w: w, long: long, sure: sure, rng: rng}
 		if g.run() {
 			return w
 		}
@@ -38,6 +49,7 @@ type generator struct {
 	w      *World
 	rng    *rand.Rand
 	long   bool // with lengths
+	sure   bool // with confidences
 	kinds  []kind
 	models []model   // by VariantID
 	items  []float64 // mean items of a query at each stage, by StageID
@@ -48,6 +60,11 @@ type generator struct {
 // run draws everything, and tells whether the world is feasible.
 func (g *generator) run() bool {
 	g.w.Traits = draw(g.rng, g.w.Number)
+	if g.sure {
+		g.w.Traits = slices.DeleteFunc(g.w.Traits, func(t Trait) bool {
+			return t == OneVariant || t == Graphs || t == Sizes // there no query has a second answer
+		})
+	}
 	g.machines()
 	g.apps()
 	g.memory()
@@ -58,6 +75,9 @@ func (g *generator) run() bool {
 	g.targets()
 	if g.long {
 		g.lengths()
+	}
+	if g.sure {
+		g.confidences()
 	}
 	return g.w.Spec.Validate() == nil && g.w.Workload.Validate() == nil
 }

@@ -34,6 +34,7 @@ const (
 	Large         Trait = "large"
 	Ramp          Trait = "ramp"
 	Lengths       Trait = "lengths"
+	Confidences   Trait = "confidence"
 )
 
 // Meaning is a trait in words.
@@ -66,6 +67,7 @@ var crossings = [...][]Trait{{Large}, {Ramp}, {Large, Ramp, LittleMemory}}
 var beside = []Meaning{
 	{Targets, "mean accuracies to keep for some apps, beside the floors"},
 	{Lengths, "queries of many lengths, log-normal or those of real prompts; only where it is asked for"},
+	{Confidences, "variants that know how sure they are of an answer; only where it is asked for"},
 }
 
 var vocabulary = []Meaning{

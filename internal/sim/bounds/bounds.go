@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/algo/milp"
@@ -132,10 +133,16 @@ func Model(spec *serving.Spec, machines *truth.Table) bound.Model {
 // were, but not that more of them than on average were in time. That share of the queries has a standard deviation of
 // at most half of 1/sqrt(queries). Runs whose batches took their means have no luck.
 func (w *Watch) Tolerance() float64 {
-	if !w.scatter || len(w.queries) == 0 {
+	switch {
+	case len(w.queries) == 0:
 		return 0
+	case w.scatter:
+		return min(2/math.Sqrt(float64(len(w.queries))), mostTolerance)
+	case slices.ContainsFunc(w.spec.Stages, func(s serving.Stage) bool { return len(s.Confidences) > 0 }):
+		// Which queries a variant is sure of is chance, too: some more of those that it answered first than of all.
+		return min(0.25/math.Sqrt(float64(len(w.queries))), mostTolerance)
 	}
-	return min(2/math.Sqrt(float64(len(w.queries))), mostTolerance)
+	return 0
 }
 
 // mostTolerance holds for runs of a few thousand queries and less.
