@@ -161,7 +161,7 @@ var product = []string{
 // paperFiles are the files of internal/systems that register what papers brought. All other files there compose the
 // default system and what is the product's, and know no paper.
 var paperFiles = []string{
-	"infaas.go", "infless.go", "ipa.go", "kairos.go", "keepalive.go", "loki.go", "pard.go",
+	"cascades.go", "infaas.go", "infless.go", "ipa.go", "kairos.go", "keepalive.go", "loki.go", "pard.go",
 	"plannerinputs.go", "proteus.go", "ramsis.go", "ramsis_baselines.go", "renting.go", "scrooge.go", "superserve.go",
 	"symphony.go", "tidal.go",
 }

@@ -28,7 +28,7 @@ func All() []System { return slices.Clone(all) }
 
 var all = slices.Concat(general, proteusSystems, baselines, infaasSystems, ramsisSystems, ramsisBaselines, tidalSystems,
 	kairosSystems, inflessSystems, scroogeSystems, superServeSystems, ipaSystems, lokiSystems, symphonySystems,
-	pardSystems)
+	pardSystems, cascadeSystems)
 
 // Names returns the names of all systems.
 func Names() []string { return each(all, func(s System) string { return s.Name }) }
