@@ -27,26 +27,15 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, confi
 	rec := q.records.at(r)
 	rec.accuracy, rec.certain, rec.sure = stage.Hinted(h).Accuracy, true, confidence
 	rec.kept = newAnswer(t, i, b)
-	q.fleet.Answer(ref, h, q.now)
-	if !q.mayImprove(ref) {
+	if q.now >= t.Due() || !stage.Hinted(h).Improvable() {
 		q.finish(r, Answered, rec.kept)
 		q.release(ref)
 		return true
 	}
+	q.fleet.Answer(ref, h, q.now)
 	q.limits.Set(int(r), int64(max(t.Due(), q.now+1)))
 	q.retry(ref)
 	return true
-}
-
-// mayImprove reports whether an instance could give a task that is in no place a better answer in time.
-func (q *queries) mayImprove(ref fleet.Ref) bool {
-	t := q.fleet.Task(ref)
-	for _, i := range q.fleet.Ready(t.Stage()) {
-		if q.now.Add(q.fleet.Fastest(i, t)) <= t.LatestEnd() {
-			return true
-		}
-	}
-	return false
 }
 
 // accuracyOf is the accuracy of a variant's answer to the query of a task.

@@ -68,6 +68,11 @@ func (b *ConfidenceBin) Of(v VariantID) float64 {
 // Improves reports whether the answer of another variant is better than the one that there is.
 func (b *ConfidenceBin) Improves(v VariantID) bool { return b.Of(v) > b.Accuracy }
 
+// Improvable reports whether the answer of any other variant is better than the one that there is.
+func (b *ConfidenceBin) Improvable() bool {
+	return slices.ContainsFunc(b.Others, func(o VariantAccuracy) bool { return o.Accuracy > b.Accuracy })
+}
+
 // At returns the index of the bin of a confidence.
 func (c *Confidence) At(confidence float32) int {
 	k := len(c.Bins) - 1

@@ -66,8 +66,12 @@ func latestStart(t *Task, takes time.Duration) serving.Time {
 	return t.w.LatestEnd.Add(-takes)
 }
 
-// fastestReady is the least believed time in which a ready instance of its stage serves t.
+// fastestReady is the least believed time in which a ready instance of its stage serves t. It is 0 for a task with an
+// answer: the router says when no time is left for a better one.
 func (f *View) fastestReady(t *Task) time.Duration {
+	if t.w.Hint > 0 {
+		return 0
+	}
 	best := profile.Unknown
 	if t.constrained {
 		for _, i := range f.ready[t.w.Stage] {

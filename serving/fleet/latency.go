@@ -13,7 +13,7 @@ func (f *View) Fastest(i *Instance, t *Task) time.Duration { return f.FastestFor
 
 // FastestFor is Fastest for work that has no task yet.
 func (f *View) FastestFor(i *Instance, w *Work) time.Duration {
-	if w.Pin == serving.None && w.MinAccuracy == 0 {
+	if w.Pin == serving.None && w.MinAccuracy == 0 && w.Hint == 0 {
 		if i.fastest < 0 {
 			return profile.Unknown
 		}
