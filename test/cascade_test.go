@@ -1,0 +1,197 @@
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/sluice-serving/sluice/internal/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/models/digits"
+	"github.com/sluice-serving/sluice/serving/report"
+)
+
+var (
+	unsureVariants = flag.String("unsure-variants", "medium,small,tiny", "variants of TestEasyAndHardQueries")
+	unsurePictures = flag.Int("unsure-pictures", 400, "pictures with which it measures confidence")
+	unsureRates    = flag.String("unsure-rates", "", "its rates, in queries/s, with commas between them; empty is one "+
+		"that the best variant alone does not carry")
+	unsureSeconds = flag.Float64("unsure-seconds", 3, "of arrivals, for each rate")
+)
+
+// unsureFile is a ladder of classifiers of digits on one core.
+func unsureFile(system string, variants []digits.Variant) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "version: 1\nsystem: %s\ndevice_types: [{name: core, cores: 1}]\nworkers: [{name: here, "+
+		"device_type: core}]\nmodels: {repository: models}\nprofiles: [profile.json]\napps:\n  - name: digits\n"+
+		"    slo: {latency: 100ms}\n    queue_limit: 2000\n    variants:\n", system)
+	for _, v := range variants {
+		fmt.Fprintf(&b, "      - {name: %s, max_batch: 16}\n", v.Name)
+	}
+	return b.String()
+}
+
+// A ladder of real classifiers, from labelled pictures to answers of which the unsure ones are improved: confidence is
+// measured, the server says how sure the first variant was, and counts second answers; without cascades there is none.
+// With -unsure-variants xlarge,large,medium,small,tiny -unsure-pictures 4000 -unsure-rates 160,240,320,480
+// -unsure-seconds 10 -v it prints what docs/cascades.md has.
+func TestEasyAndHardQueries(t *testing.T) {
+	needsONNX(t)
+	dir := t.TempDir()
+	ladder, err := digits.Trained(digits.Pictures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ladder.Write(filepath.Join(dir, "models")); err != nil {
+		t.Fatal(err)
+	}
+	measured, sent := filepath.Join(dir, "measured"), filepath.Join(dir, "sent")
+	for seed, folder := range map[uint64]string{77: measured, 78: sent} {
+		if err := digits.WriteSamples(folder, seed, *unsurePictures); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wanted := strings.Split(*unsureVariants, ",")
+	variants := slices.DeleteFunc(slices.Clone(ladder.Variants), func(v digits.Variant) bool {
+		return !slices.Contains(wanted, v.Name)
+	})
+	slices.Reverse(variants) // the most accurate first
+	file := write(t, dir, "sluice.yaml", "%s", unsureFile("sluice", variants))
+	profile := filepath.Join(dir, "profile.json")
+	for _, args := range [][]string{{"--max-time", "150ms"}, {"--samples", measured}} {
+		args = append([]string{"profile", "-f", file, "-o", profile}, args...)
+		if status, out, errs := run(t.Context(), args...); status != 0 {
+			t.Fatalf("%v: %d %s %s", args, status, out, errs)
+		}
+	}
+	p, err := profiler.ReadFile(profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Confidences) != len(variants)-1 {
+		t.Fatalf("confidences of %d variants, want of all %d but the most accurate", len(p.Confidences), len(variants))
+	}
+	rates := strings.Split(*unsureRates, ",")
+	if *unsureRates == "" {
+		for _, x := range p.Points {
+			if x.Variant == variants[0].Name && x.Batch == 1 && x.Concurrency == 1 {
+				rates = []string{strconv.Itoa(int(1.4e6 / x.Mean))}
+			}
+		}
+	}
+	for _, rate := range rates {
+		for _, system := range []string{"sluice", "sluice-without-cascades"} {
+			write(t, dir, "sluice.yaml", "%s", unsureFile(system, variants))
+			unsureRun(t, dir, file, sent, system, rate)
+		}
+	}
+}
+
+// unsureRun serves the ladder under a load, and logs what came of it beside what is simulated.
+func unsureRun(t *testing.T, dir, file, sent, system, rate string) {
+	t.Helper()
+	seconds := strconv.FormatFloat(*unsureSeconds, 'f', -1, 64) + "s"
+	load := []string{"-f", file, "--request-rate-range", rate, "--duration", seconds, "--json"}
+	overall := func(args ...string) *report.Summary {
+		status, out, errs := run(t.Context(), args...)
+		if status != 0 {
+			t.Fatalf("%v: %d %s %s", args, status, out, errs)
+		}
+		var list []struct {
+			report.Report
+			Live *report.Report `json:"report"`
+		}
+		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 {
+			t.Fatalf("%v: %v: %.200s", args, err, out)
+		}
+		if list[0].Live != nil {
+			return &list[0].Live.Overall
+		}
+		return &list[0].Overall
+	}
+	simulated := overall(append([]string{"simulate", "--no-bound"}, load...)...)
+	c := serve(t, "-f", file, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+	base := c.url()
+	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
+	live := overall(append([]string{"load", "-u", "grpc://" + c.grpc, "--samples", sent}, load...)...)
+	all, second := unsureCounts(t, "http://"+c.admin+"/metrics")
+	confidence := unsureAnswer(t, base, sent)
+	// How many answers are second ones depends on how fast this machine is.
+	if cascades := system == "sluice"; cascades != (all > 0) || confidence && !cascades {
+		t.Errorf("%s: an answer has a confidence: %v; %v answers whose variant knows how sure it is", system,
+			confidence, all)
+	}
+	if live.EffectiveAccuracy == nil || live.MeasuredAccuracy == nil || simulated.EffectiveAccuracy == nil {
+		t.Fatalf("%s at %s queries/s: no accuracy", system, rate)
+	}
+	t.Logf("%s at %s queries/s: simulated accuracy %.4f, %.2f %% late; live %.4f, by labels %.4f, %.2f %% late, %v "+
+		"second answers to %d queries", system, rate, *simulated.EffectiveAccuracy, 100*simulated.ViolationRatio,
+		*live.EffectiveAccuracy, *live.MeasuredAccuracy, 100*live.ViolationRatio, second, live.Offered)
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+}
+
+// unsureAnswer asks for one picture, and reports whether the answer says how sure its variant was.
+func unsureAnswer(t *testing.T, base, sent string) bool {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(sent, "inputs.bin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pixels := make([]int, digits.Size*digits.Size)
+	for k := range pixels {
+		pixels[k] = int(data[k])
+	}
+	body, err := json.Marshal(map[string]any{"inputs": []map[string]any{{
+		"name": "image", "datatype": "UINT8", "shape": []int{1, 1, digits.Size, digits.Size}, "data": pixels,
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.Post(base+"/v2/models/digits/infer", "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, _ := io.ReadAll(r.Body)
+	var answer struct{ Parameters struct{ Confidence *float64 } }
+	if err := json.Unmarshal(text, &answer); err != nil || r.StatusCode != 200 {
+		t.Fatalf("%d %s %v", r.StatusCode, text, err)
+	}
+	return answer.Parameters.Confidence != nil
+}
+
+// unsureCounts is how many answers of variants that know how sure they are a server has given, and how many of those
+// were second ones.
+func unsureCounts(t *testing.T, metrics string) (all, second float64) {
+	t.Helper()
+	r, err := http.Get(metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, _ := io.ReadAll(r.Body)
+	series := regexp.MustCompile(`(?m)^sluice_sure_answers_total\{answer="(.*?)".*\} (\S+)$`)
+	for _, m := range series.FindAllStringSubmatch(string(text), -1) {
+		x, err := strconv.ParseFloat(m[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all += x; m[1] == "better" {
+			second += x
+		}
+	}
+	return all, second
+}
