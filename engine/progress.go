@@ -32,11 +32,7 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 			if len(in.Emitted) >= (k+1)*edges && edges > 0 {
 				sent = in.Emitted[k*edges : (k+1)*edges]
 			}
-			sure, known := float32(0), k < len(in.Confidence)
-			if known {
-				sure = in.Confidence[k]
-			}
-			if !known || !q.goesOn(ref, i, b, sure) {
+			if k >= len(in.Confidence) || !q.goesOn(ref, i, b, in.Confidence[k]) {
 				q.served(ref, i, b, sent)
 			}
 		}

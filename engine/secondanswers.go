@@ -23,11 +23,12 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, confi
 		return false
 	}
 	h := stage.Hint(b.Variant, confidence)
+	bin := stage.Hinted(h)
 	q.faults.served(ref, i.ID())
 	rec := q.records.at(r)
-	rec.accuracy, rec.certain, rec.sure = stage.Hinted(h).Accuracy, true, confidence
+	rec.accuracy, rec.certain, rec.sure = bin.Accuracy, true, confidence
 	rec.kept = newAnswer(t, i, b)
-	if q.now >= t.Due() || !stage.Hinted(h).Improvable() {
+	if q.now >= t.Due() || !bin.Improvable() {
 		q.finish(r, Answered, rec.kept)
 		q.release(ref)
 		return true
@@ -50,8 +51,7 @@ func (q *queries) accuracyOf(t *fleet.Task, v serving.VariantID) float64 {
 
 // giveKept ends a query with the answer that is there.
 func (q *queries) giveKept(r fleet.Ref, why Reason) *Decision {
-	kept := q.records.at(r).kept
-	d := q.finish(r, why, kept)
+	d := q.finish(r, why, q.records.at(r).kept)
 	q.removeWaiting(r)
 	return d
 }
@@ -79,8 +79,7 @@ func (q *queries) settled(list []fleet.Ref) {
 		r := t.Record()
 		q.waiting[q.spec.Stages[t.Stage()].App]--
 		q.agenda.setStageTimer(t.Stage())
-		kept := q.records.at(r).kept
-		q.finish(r, SureEnough, kept)
+		q.finish(r, SureEnough, q.records.at(r).kept)
 		q.release(ref)
 	}
 }

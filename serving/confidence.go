@@ -31,7 +31,7 @@ const (
 
 var confidenceNames = [...]string{"margin", "maximum", "entropy", "value"}
 
-// String returns the name that sluice.yaml uses.
+// String returns the name that profile files use.
 func (b ConfidenceBy) String() string { return confidenceNames[b] }
 
 // ParseConfidenceBy is the inverse of String.
@@ -101,15 +101,21 @@ func (s *Stage) Hint(v VariantID, confidence float32) Hint {
 
 // Hinted returns the bin of a hint; nil where there is none of the kind any more.
 func (s *Stage) Hinted(h Hint) *ConfidenceBin {
-	at := int(h) - 1
+	bin, _ := s.HintedAt(h)
+	return bin
+}
+
+// HintedAt returns the bin of a hint and its position among those of its variant.
+func (s *Stage) HintedAt(h Hint) (bin *ConfidenceBin, at int) {
+	at = int(h) - 1
 	for k := range s.Confidences {
 		bins := s.Confidences[k].Bins
 		if at >= 0 && at < len(bins) {
-			return &bins[at]
+			return &bins[at], at
 		}
 		at -= len(bins)
 	}
-	return nil
+	return nil, at
 }
 
 // Confidence returns what is known of a variant's answers by their confidence; nil where nothing is.

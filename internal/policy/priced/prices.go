@@ -184,24 +184,34 @@ func (r *Rule) addItems(x *stage, c int, items float64) {
 
 // addNode adds the ways to serve a class at a stage.
 func (r *Rule) addNode(x *stage, c int) {
-	p := &r.prices
-	a := &r.apps[x.app]
-	mean, least := x.classes[c].mean, math.Inf(1)
-	p.dual.addNode(x.value / mean)
+	y := &x.classes[c]
+	least := r.addWays(x, noSecond, x.value, y.mean, y.most)
+	y.takes = 0
+	if !math.IsInf(least, 1) {
+		y.takes = x.tasksOf(c) * y.mean * least
+	}
+}
+
+// addWays adds the ways to serve tasks of a stage that are worth so much, and have so many items in the mean and, of
+// the usual ones, at most. It returns the least time that an item takes, in s; infinite where nothing serves it.
+func (r *Rule) addWays(x *stage, second int, value, mean float64, most int) (least float64) {
+	p, a := &r.prices, &r.apps[x.app]
+	least = math.Inf(1)
+	p.dual.addNode(value / mean)
 	for _, g := range x.groups {
 		options := r.machines.groups[g].serving(x)
 		for k := range options {
 			o := &options[k]
+			if !x.improves(o, second) {
+				continue
+			}
 			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
-				p.dual.addEntry(int(g), t, (x.loss(o)-x.usualOnward(a, c, o, t))/mean)
+				p.dual.addEntry(int(g), t, (x.lossOf(o, second)-x.usualOnward(a, o, second, most, t))/mean)
 				least = min(least, t)
 			}
 		}
 	}
-	x.classes[c].takes = 0
-	if !math.IsInf(least, 1) {
-		x.classes[c].takes = x.tasksOf(c) * mean * least
-	}
+	return least
 }
 
 // timePerItem returns the least time of a slot that an item takes, in s, over the batches that can fill; 0 where not

@@ -30,7 +30,6 @@ type first struct {
 type second struct {
 	table
 	bin   *serving.ConfidenceBin
-	share float64 // of the first answers of its variant
 	gains float64 // by how much the best variant's answers are better, in parts of the best accuracy
 	best  float64 // that accuracy
 	rate  float64 // that come, tasks/s
@@ -54,7 +53,7 @@ func (x *stage) findSeconds(spec *serving.Spec) {
 		}
 		x.firsts = append(x.firsts, y)
 		for b := range c.Bins {
-			y := second{bin: &c.Bins[b], share: c.Bins[b].Share, best: best}
+			y := second{bin: &c.Bins[b], best: best}
 			for _, o := range y.bin.Others {
 				y.gains = max(y.gains, (o.Accuracy-y.bin.Accuracy)/best)
 			}
@@ -107,16 +106,17 @@ func (x *stage) findOnward(a *app) {
 		for j := range y.onward {
 			y.onward[j] = 0
 			for b := y.from; b < y.from+y.bins; b++ {
-				y.onward[j] += x.seconds[b].share * max(x.seconds[b].values[max(j-wait, 0)], 0)
+				y.onward[j] += x.seconds[b].bin.Share * max(x.seconds[b].values[max(j-wait, 0)], 0)
 			}
 		}
 	}
 }
 
-// usualOnward is what onward says for a class where a batch takes so many seconds and ends when its stage should.
-func (x *stage) usualOnward(a *app, c int, o *option, t float64) float64 {
-	onward := x.onward(o, noSecond)
-	if j := a.step(a.slo - t - x.delta); onward != nil && x.classes[c].most == 1 && j >= 0 {
+// usualOnward is what onward says for tasks of so many items at most where a batch takes so many seconds and ends when
+// its stage should.
+func (x *stage) usualOnward(a *app, o *option, second, most int, t float64) float64 {
+	onward := x.onward(o, second)
+	if j := a.step(a.slo - t - x.delta); onward != nil && most == 1 && j >= 0 {
 		return onward[j]
 	}
 	return 0
@@ -220,31 +220,15 @@ func (x *stage) followFirsts(f *fleet.View, now serving.Time) {
 		y.rate += (float64(y.begun)/took - y.rate) * fresh
 		y.begun = 0
 		for b := y.from; b < y.from+y.bins; b++ {
-			x.seconds[b].rate = y.rate * x.seconds[b].share
+			x.seconds[b].rate = y.rate * x.seconds[b].bin.Share
 		}
 	}
 }
 
 // addSecondNodes adds the ways to improve the answers of a stage to the program of prices, behind its classes.
 func (r *Rule) addSecondNodes(x *stage) {
-	p, a := &r.prices, &r.apps[x.app]
-	if len(x.seconds) == 0 {
-		return
-	}
 	for k := range x.seconds {
-		p.dual.addNode(max(x.worthOf(k), tolerance))
-		for _, g := range x.groups {
-			options := r.machines.groups[g].serving(x)
-			for i := range options {
-				o := &options[i]
-				if !x.improves(o, k) {
-					continue
-				}
-				if t := o.timePerItem(1, x.flow(a), x.budget, a.slo); t > 0 {
-					p.dual.addEntry(int(g), t, x.lossOf(o, k))
-				}
-			}
-		}
+		r.addWays(x, k, max(x.worthOf(k), tolerance), 1, 1)
 	}
 }
 

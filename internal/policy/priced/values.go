@@ -74,7 +74,10 @@ func (x *stage) addValue(a *app, to *table, second int, mean float64, most int, 
 	if most <= o.limit {
 		size = max(size, most) // all of the class are in time
 	}
-	flow := x.flow(a)
+	flow, onward := x.flow(a), x.onward(o, second)
+	if most > 1 {
+		onward = nil
+	}
 	for b := size; b <= o.limit; b = further(b) {
 		t := o.seconds[b]
 		if !fills(b, size, t, flow, x.within, a.slo) {
@@ -83,10 +86,6 @@ func (x *stage) addValue(a *app, to *table, second int, mean float64, most int, 
 		cost := x.lossOf(o, second) + price*t*mean/float64(b)
 		t = max(t, o.seconds[min(together, o.limit)])
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
-		onward := x.onward(o, second)
-		if most > 1 {
-			onward = nil
-		}
 		if len(x.next) == 0 && onward == nil {
 			if y := x.worthOf(second) - cost; y > values[from] {
 				values[from], costs[from] = y, cost
