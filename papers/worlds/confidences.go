@@ -28,14 +28,12 @@ func confidences(r *runner, f *reproduce.Sheet) error {
 	}
 	sure.everything(f)
 	f.Report(func(o *reproduce.Outcome) error {
-		means, inTime := make([]mean, len(sure.systems)), make([]float64, len(sure.systems))
-		best := make([]int, len(sure.systems))
+		means, best := make([]mean, len(sure.systems)), make([]int, len(sure.systems))
 		err := sure.each(func(w, k int, _ *place, most *limit) error {
 			first := 0
 			for s := range sure.systems {
 				x := sure.runs[w][s].Of(k)
 				means[s].add(x, most)
-				inTime[s] += x.inTime
 				if x.utility > sure.runs[w][first].Of(k).utility {
 					first = s
 				}
@@ -46,7 +44,7 @@ func confidences(r *runner, f *reproduce.Sheet) error {
 		for s, m := range means {
 			at, name := f.At("worlds", m.n), sure.systems[s].Name
 			o.AddRow(at.Named(name, "mean share of the bound", "%"), 100*m.sum/float64(m.n))
-			o.AddRow(at.Named(name, "in time", "%"), 100*inTime[s]/float64(m.n))
+			o.AddRow(at.Named(name, "in time", "%"), 100*m.inTime/float64(m.n))
 			o.AddRow(at.Named(name, "best", "worlds"), float64(best[s]))
 			o.AddRow(at.Named(name, "refused", "worlds"), float64(m.refused))
 		}

@@ -76,6 +76,7 @@ func costs(r *runner, f *reproduce.Sheet) error {
 type mean struct {
 	sum     float64
 	wasted  float64 // sum over the worlds that are not refused
+	inTime  float64 // the same
 	n       int
 	refused int
 }
@@ -88,6 +89,7 @@ func (m *mean) add(x *result, most *limit) {
 	}
 	m.sum += share(x, most)
 	m.wasted += x.wasted
+	m.inTime += x.inTime
 }
 
 // all is the row of all worlds.

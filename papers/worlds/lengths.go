@@ -32,28 +32,23 @@ func lengths(r *runner, f *reproduce.Sheet) error {
 	}
 	f.Report(func(o *reproduce.Outcome) error {
 		means, blind := make([]mean, len(long.systems)), mean{}
-		inTime := make([]float64, len(long.systems)+1)
 		err := long.each(func(w, k int, _ *place, most *limit) error {
 			for s := range long.systems {
-				x := long.runs[w][s].Of(k)
-				means[s].add(x, most)
-				inTime[s] += x.inTime
+				means[s].add(long.runs[w][s].Of(k), most)
 			}
-			x := long.runIgnoring(long.numbers[w], own).Of(k)
-			blind.add(x, most)
-			inTime[len(long.systems)] += x.inTime
+			blind.add(long.runIgnoring(long.numbers[w], own).Of(k), most)
 			return nil
 		})
-		row := func(name string, m mean, inTime float64) {
+		row := func(name string, m mean) {
 			at := f.At("worlds", m.n)
 			o.AddRow(at.Named(name, "mean share of the bound", "%"), 100*m.sum/float64(m.n))
-			o.AddRow(at.Named(name, "in time", "%"), 100*inTime/float64(m.n))
+			o.AddRow(at.Named(name, "in time", "%"), 100*m.inTime/float64(m.n))
 			o.AddRow(at.Named(name, "refused", "worlds"), float64(m.refused))
 		}
 		for s, m := range means {
-			row(long.systems[s].Name, m, inTime[s])
+			row(long.systems[s].Name, m)
 		}
-		row(ignoring, blind, inTime[len(long.systems)])
+		row(ignoring, blind)
 		return err
 	})
 	return nil

@@ -145,23 +145,11 @@ func (c *Cascade) settle(v *route.View, g *gear) {
 		if t.Hint() == 0 {
 			continue
 		}
-		bin := stage.Hinted(t.Hint())
-		if g.second == serving.None || bin == nil || !bin.Improves(g.second) || place(stage, t.Hint()) >= g.bins {
+		bin, at := stage.HintedAt(t.Hint())
+		if g.second == serving.None || bin == nil || !bin.Improves(g.second) || at >= g.bins {
 			v.Settle(own)
 		}
 	}
-}
-
-// place is the position of a hint among the bins of its variant.
-func place(stage *serving.Stage, h serving.Hint) int {
-	at := int(h) - 1
-	for k := range stage.Confidences {
-		if at < len(stage.Confidences[k].Bins) {
-			return at
-		}
-		at -= len(stage.Confidences[k].Bins)
-	}
-	return at
 }
 
 // fill gives the k-th ready instance a batch.
