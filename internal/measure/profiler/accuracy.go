@@ -25,12 +25,17 @@ type Accuracy struct {
 
 // SetAccuracy adds an accuracy, or replaces that of the same variant.
 func (f *File) SetAccuracy(a Accuracy) {
-	at := slices.IndexFunc(f.Accuracies, func(x Accuracy) bool { return x.Variant == a.Variant })
+	f.Accuracies = put(f.Accuracies, a, func(x Accuracy) bool { return x.Variant == a.Variant })
+}
+
+// put adds x to a list, or replaces what is the same.
+func put[T any](list []T, x T, same func(T) bool) []T {
+	at := slices.IndexFunc(list, same)
 	if at < 0 {
-		f.Accuracies = append(f.Accuracies, a)
-		return
+		return append(list, x)
 	}
-	f.Accuracies[at] = a
+	list[at] = x
+	return list
 }
 
 // AccuracyOf returns the measured accuracy of a variant. One that was compared with a reference has that of the

@@ -102,12 +102,7 @@ func NewConfidence(spec *serving.Spec, c *serving.Confidence) Confidence {
 
 // SetConfidence adds a confidence, or replaces that of the same variant.
 func (f *File) SetConfidence(c Confidence) {
-	at := slices.IndexFunc(f.Confidences, func(x Confidence) bool { return x.Variant == c.Variant })
-	if at < 0 {
-		f.Confidences = append(f.Confidences, c)
-		return
-	}
-	f.Confidences[at] = c
+	f.Confidences = put(f.Confidences, c, func(x Confidence) bool { return x.Variant == c.Variant })
 }
 
 // Of returns the confidence of a variant with the identifiers of a stage's variants, which id tells by name; those that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/runtime/device"
@@ -117,36 +116,17 @@ func (f *File) mergeMemory(other *File) {
 		f.setMemory(m)
 	}
 	for _, x := range other.Spares {
-		at := slices.IndexFunc(f.Spares, func(y SpareMemory) bool { return x.DeviceType == y.DeviceType })
-		if at < 0 {
-			f.Spares = append(f.Spares, x)
-		} else {
-			f.Spares[at] = x
-		}
+		f.Spares = put(f.Spares, x, func(y SpareMemory) bool { return x.DeviceType == y.DeviceType })
 	}
 	for _, a := range other.Accelerators {
-		at := -1
-		for i, b := range f.Accelerators {
-			if a.DeviceType == b.DeviceType && a.UUID == b.UUID {
-				at = i
-			}
-		}
-		if at < 0 {
-			f.Accelerators = append(f.Accelerators, a)
-		} else {
-			f.Accelerators[at] = a
-		}
+		f.Accelerators = put(f.Accelerators, a, func(b AcceleratorSeen) bool {
+			return a.DeviceType == b.DeviceType && a.UUID == b.UUID
+		})
 	}
 }
 
 func (f *File) setMemory(m Memory) {
-	for i := range f.Memory {
-		if f.Memory[i].Variant == m.Variant && f.Memory[i].DeviceType == m.DeviceType {
-			f.Memory[i] = m
-			return
-		}
-	}
-	f.Memory = append(f.Memory, m)
+	f.Memory = put(f.Memory, m, func(x Memory) bool { return x.Variant == m.Variant && x.DeviceType == m.DeviceType })
 }
 
 // used returns the memory that is in use on the device, in bytes; false where nobody can tell.
