@@ -51,9 +51,22 @@ type growing struct {
 	grown *systems.Open
 }
 
+// PlannerOf returns the planner that makes the plans of a spec: where that may grow and has not, the one that knows all
+// of what was measured.
+func PlannerOf(p plan.Planner, spec *serving.Spec) plan.Planner {
+	if g, ok := p.(*growing); ok && len(spec.Apps) > 0 && !g.hasGrown(spec) {
+		return g.Planner
+	}
+	return p
+}
+
+func (g *growing) hasGrown(spec *serving.Spec) bool {
+	return spec != g.spec && !spec.EqualButFanOuts(g.spec)
+}
+
 // Plan implements plan.Planner.
 func (g *growing) Plan(ctx context.Context, r plan.Request) (*plan.Plan, error) {
-	if r.Spec == g.spec || r.Spec.EqualButFanOuts(g.spec) {
+	if !g.hasGrown(r.Spec) {
 		if len(r.Spec.Apps) == 0 {
 			return plan.Empty(g.Name(), r.Snapshot), nil
 		}

@@ -26,7 +26,7 @@ func newFluid(w PlannerInputs, o Options) (plan.Planner, error) {
 		Profile: w.Profile,
 		Options: fluid.Options{
 			Budget: o.Renting.Budget, Trials: o.Renting.Trials, Pooled: w.Pooled, Apart: o.Planning.Apart,
-			Certain: o.Planning.Certain,
+			Certain: o.Planning.Certain, SecondAnswers: w.Seconds,
 		},
 	}
 	if w.Trials != nil {

@@ -21,6 +21,7 @@ type PlannerInputs struct {
 	ByDemand  bool              // instances of it run what carries the demand: see static.Planner
 	Unbatched bool              // queries run one at a time: see static.Planner
 	Pooled    bool              // one rule decides for all stages and machines: see static.Planner
+	Seconds   bool              // queries may have second answers: see fluid.Options
 	Spread    bool              // stages that Placement leaves out are placed all the same; for the planner static
 	Batches   []int             // the batch sizes that may be planned; nil for any
 	Policies  ramsis.Store      // keeps policies between runs; nil keeps none

@@ -46,7 +46,7 @@ func (s System) NewPlanner(w PlannerInputs) (plan.Planner, error) {
 		w.ByDemand, w.Unbatched = !b.Traits().Chooses, b.Traits().Unbatched
 	}
 	if r, err := NewRouter(s.Router, s.Options); err == nil {
-		w.Pooled = r.Traits().Global
+		w.Pooled, w.Seconds = r.Traits().Global, r.Traits().Seconds
 	}
 	return NewPlanner(s.Planner, w, s.Options)
 }

@@ -121,6 +121,11 @@ func (p *Plan) Expanded(o *serving.Open) *Plan {
 	}
 	out.Forecast.Late = expand(p.Forecast.Late, o.Apps, apps)
 	out.Forecast.Accurate = expand(p.Forecast.Accurate, o.Apps, apps)
+	if x := p.Forecast.Second; x != nil {
+		out.Forecast.Second = &SecondAnswers{
+			Shares: expand(x.Shares, o.Apps, apps), Gains: expand(x.Gains, o.Apps, apps), Saved: x.Saved,
+		}
+	}
 	out.MarginalRates = expand(p.MarginalRates, o.Stages, stages)
 	return &out
 }

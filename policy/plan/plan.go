@@ -131,4 +131,14 @@ type Forecast struct {
 	// Late is by AppID the share of late queries that was simulated; nil where nothing was. Accurate is by AppID the
 	// mean accuracy of answers in time, simulated where Queries is above 0; 0 without answers, nil where not forecast.
 	Late, Accurate []float64 `json:",omitempty"`
+	// Second is what second answers bring; nil where none may be given.
+	Second *SecondAnswers `json:",omitempty"`
+}
+
+// SecondAnswers is what it brings that queries with an unsure first answer may have a better one
+// (serving.Confidence), as the planner's program has it: beside the best plan in which no query has.
+type SecondAnswers struct {
+	Shares []float64 // by AppID, of the queries served
+	Gains  []float64 // by AppID, in mean accuracy
+	Saved  float64   `json:",omitempty"` // of the least rent of fractions of machines, $/h
 }

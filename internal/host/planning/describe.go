@@ -167,6 +167,10 @@ func (d *description) apps(demand []float64) {
 		if x.Capacity > 0 {
 			x.Accuracy = &accuracy
 		}
+		if y := d.made.Forecast.Second; y != nil && len(d.spec.Stages[app.Stages[0]].Confidences) > 0 {
+			x.Second, x.SecondGain = &y.Shares[a], &y.Gains[a]
+			v.SecondSaved = y.Saved
+		}
 		if target := app.AccuracyTarget; target > 0 {
 			missed := 0.0
 			if x.Capacity > 0 && accuracy < target*(1-d.rounding()) {

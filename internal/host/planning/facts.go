@@ -27,6 +27,15 @@ func (v *Plan) Facts() (facts []questions.Fact) {
 			fact("target", "%s for app %s, %s", quantity.Accuracy(*a.Target), a.Name, reached)
 		}
 	}
+	for _, a := range v.Apps {
+		if a.Second != nil {
+			fact("unsure", "a second answer for %s of the queries of app %s adds %.2f points of accuracy",
+				quantity.Percent(*a.Second), a.Name, 100**a.SecondGain)
+		}
+	}
+	if v.SecondSaved > 0 {
+		fact("unsure", "the least rent is %s $/h lower by second answers", quantity.Dollars(v.SecondSaved))
+	}
 	if v.Gap != nil {
 		fact("bound", "%s", proof(v))
 	}

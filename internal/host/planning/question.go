@@ -99,7 +99,7 @@ func (a *answerer) request(ctx context.Context, s systems.System, f *Fleet, d *D
 	if err == nil {
 		r.Snapshot, err = a.snapshot(ctx, s, f)
 	}
-	return planner, r, err
+	return host.PlannerOf(planner, r.Spec), r, err
 }
 
 // plan makes one plan and describes it.

@@ -36,6 +36,8 @@ type Plan struct {
 	Goal  string   `json:"goal,omitempty"`
 	Bound *float64 `json:"bound,omitempty"`
 	Gap   *float64 `json:"gap,omitempty"`
+	// SecondSaved is by how much second answers lower that bound where it is a cost, in $/h.
+	SecondSaved float64 `json:"second_answers_saved_per_hour,omitempty"`
 	// Forecast is what came out when the plan was simulated; nil where it was not. Trials are the candidates that were
 	// simulated beside it, and Choice says why the plan was chosen.
 	Forecast *Forecast `json:"forecast,omitempty"`
@@ -105,6 +107,10 @@ type App struct {
 	Accuracy *float64 `json:"accuracy,omitempty"`
 	// Violation is the share of late queries, where the plan was simulated.
 	Violation *float64 `json:"forecast_violation,omitempty"`
+	// Second is the share of the queries that have a second answer since the first is not sure, and SecondGain what that
+	// adds to the mean accuracy, beside the best plan in which no query has; both are nil where none may.
+	Second     *float64 `json:"second_answers,omitempty"`
+	SecondGain *float64 `json:"second_answers_gain,omitempty"`
 	// Target is the app's accuracy_target, and Missed how much of it the plan leaves out. Both are absent where the app
 	// has none.
 	Target *float64 `json:"accuracy_target,omitempty"`

@@ -15,6 +15,11 @@
 //	            mean loss of a                    <= 1 - target_a/best_a + t_a
 //	            sum_kvc z_kvc                     <= most instances of a, for each stage s of a: v is of s
 //
+// Where queries may have second answers (serving.Confidence), z_kwu is the time for those of the answers of variant v
+// that are as unsure as u says; its loss is negative:
+//
+//	sum_kw rate_kw z_kwu              <= share_u sum_k rate_kv z_kv
+//
 // rate_kvc is the most items/s of batches that come together within the objective: of b items with a run time of L(b)
 // such that b <= half of the demand's items/s x (objective - L(b)), or of one query. The objective of a graph is split
 // over its stages in proportion to their run times. loss_v is by how much the variant is less accurate than the best of
@@ -54,6 +59,8 @@ type Options struct {
 	// Pooled tells that one rule decides for all stages and machines which batch runs where. It knows what time the
 	// queries of a batch have left, so that a batch may take all of the objective.
 	Pooled bool
+	// SecondAnswers tells that queries of whose first answer a variant is unsure may have a better one.
+	SecondAnswers bool
 	// Certain plans for the demand of the request alone, without scenarios of what may come.
 	Certain bool
 	// Apart leaves each machine variants of one stage only, where there are machines enough for that.

@@ -20,10 +20,11 @@ type problem struct {
 	believed profile.Profile
 	measured profile.MeasuredFunc // nil where it is not known what was measured
 	kinds    []kind
-	apps     []app   // by AppID
-	stages   []stage // by StageID
-	worth    float64 // sum of weight times rate over all apps, above 0
-	broken   []bool  // by VariantID: failed to load
+	apps     []app      // by AppID
+	stages   []stage    // by StageID
+	unsure   [][]unsure // by StageID
+	worth    float64    // sum of weight times rate over all apps, above 0
+	broken   []bool     // by VariantID: failed to load
 }
 
 // kind is the usable machines of a device type: a group of the program.
@@ -119,6 +120,7 @@ func (p *Planner) problem(r *plan.Request, machines func(serving.DeviceTypeID) i
 	}
 	m.readApps()
 	m.readStages()
+	m.findUnsure()
 	m.cutClasses()
 	for k := range m.kinds {
 		m.addOptions(&m.kinds[k])

@@ -37,15 +37,21 @@ type program struct {
 	first  []int   // by StageID: row of the stage's first class; -1 for none
 	target []int   // by AppID: row; -1 for an app without a target
 	most   []int   // by StageID: row of the most instances of its app; -1 for none
+	unsure []int   // by StageID: row of the first of problem.unsure
 	served [][]int // by AppID, class: column
 	spent  []spent // columns of z
 	column []int   // by index in spent
 	rows   int
 	x      []float64
+	terms  []lp.Term
 }
 
-// spent is the time that a site spends on an option for a class.
-type spent struct{ site, option, class int }
+// spent is the time that a site spends on an option for a class. gains is by how much its answers are better where they
+// are second ones, in accuracies of the stage's best.
+type spent struct {
+	site, option, class int
+	gains               float64
+}
 
 // newProgram makes the program of the sites, with no demand. It keeps sites.
 func (m *problem) newProgram(sites []site) *program { return m.programWith(sites, 0) }
@@ -53,7 +59,7 @@ func (m *problem) newProgram(sites []site) *program { return m.programWith(sites
 // programWith is newProgram with so many more rows behind the others.
 func (m *problem) programWith(sites []site, more int) *program {
 	p := &program{m: m, sites: sites, first: make([]int, len(m.stages)), target: make([]int, len(m.apps)),
-		most: make([]int, len(m.stages))}
+		most: make([]int, len(m.stages)), unsure: make([]int, len(m.stages))}
 	rows := len(sites)
 	for s := range m.stages {
 		p.first[s] = -1
@@ -74,6 +80,8 @@ func (m *problem) programWith(sites []site, more int) *program {
 			p.most[s] = rows
 			rows++
 		}
+		p.unsure[s] = rows
+		rows += len(m.unsure[s])
 	}
 	p.rows = rows
 	p.Reset(rows + more)
@@ -136,34 +144,39 @@ func (m *problem) perQuery(s serving.StageID, c int) float64 {
 
 // addTime adds the columns z of an option at a site.
 func (p *program) addTime(i, j int) {
+	p.times(i, j, func(z spent, cost float64, terms []lp.Term) {
+		p.spent = append(p.spent, z)
+		p.column = append(p.column, p.Add(cost, math.Inf(1), terms...))
+	})
+}
+
+// times calls do for the columns z of an option at a site. The terms hold until the next one.
+func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term)) {
 	o := &p.m.kinds[p.sites[i].kind].options[j]
 	if o.rates == nil || p.first[o.stage] < 0 {
 		return
 	}
-	for c, rate := range o.rates {
-		if rate <= 0 {
-			continue
-		}
-		cost, terms := p.terms(i, o, c)
-		p.spent = append(p.spent, spent{i, j, c})
-		p.column = append(p.column, p.Add(cost, math.Inf(1), terms[:]...))
-	}
-}
-
-// terms returns the cost and the terms of a column z.
-func (p *program) terms(i int, o *option, c int) (cost float64, terms [4]lp.Term) {
 	a := p.m.stages[o.stage].app
-	queries := o.rates[c] / p.m.perQuery(o.stage, c) // per second of a machine
-	terms[0] = lp.Term{Row: i, Coef: 1}
-	terms[1] = lp.Term{Row: p.first[o.stage] + c, Coef: -o.rates[c]}
-	if p.target[a] >= 0 {
-		terms[2] = lp.Term{Row: p.target[a], Coef: queries * o.loss}
+	column := func(c, row int, items, loss, gains float64) {
+		queries := o.rates[c] / p.m.perQuery(o.stage, c) // per second of a machine
+		p.terms = append(p.terms[:0], lp.Term{Row: i, Coef: 1}, lp.Term{Row: row, Coef: items})
+		if p.target[a] >= 0 {
+			p.terms = append(p.terms, lp.Term{Row: p.target[a], Coef: queries * loss})
+		}
+		if p.most[o.stage] >= 0 { // an instance has no more than its machine's time
+			p.terms = append(p.terms, lp.Term{Row: p.most[o.stage], Coef: 1})
+		}
+		if gains == 0 {
+			p.terms = p.firstAnswers(p.terms, o, c)
+		}
+		do(spent{i, j, c, gains}, -p.m.apps[a].weight*queries*(loss+idle), p.terms)
 	}
-	if p.most[o.stage] >= 0 {
-		terms[3] = lp.Term{Row: p.most[o.stage], Coef: 1} // an instance has no more than its machine's time
+	for c, rate := range o.rates {
+		if rate > 0 {
+			column(c, p.first[o.stage]+c, -rate, o.loss, 0)
+		}
 	}
-	w := p.m.apps[a].weight
-	return -w * queries * (o.loss + idle), terms
+	p.secondAnswers(o, func(c, row int, gains float64) { column(c, row, o.rates[c], -gains, gains) })
 }
 
 // solve sets the demands, by AppID in queries/s, and solves the program. It returns the value relative to what serving
@@ -192,16 +205,7 @@ func (p *program) work() float64 {
 // gain is by how much a second of a machine of a site raises the objective if it runs an option that the site does not
 // hold, at the prices of the last solution; 0 where it does not.
 func (p *program) gain(i, j int) (best float64) {
-	o := &p.m.kinds[p.sites[i].kind].options[j]
-	if o.rates == nil || p.first[o.stage] < 0 {
-		return 0
-	}
-	for c, rate := range o.rates {
-		if rate > 0 {
-			cost, terms := p.terms(i, o, c)
-			best = max(best, p.ReducedCost(cost, terms[:]...))
-		}
-	}
+	p.times(i, j, func(_ spent, cost float64, terms []lp.Term) { best = max(best, p.ReducedCost(cost, terms...)) })
 	return best
 }
 
@@ -235,8 +239,12 @@ func (p *program) flows() *flows {
 		t := p.x[p.column[n]]
 		f.time[z.site][z.option] += t
 		f.items[z.site][z.option] += t * o.rates[z.class]
+		loss := o.loss
+		if z.gains > 0 {
+			loss = -z.gains
+		}
 		if a := m.stages[o.stage].app; f.served[a] > 0 {
-			f.loss[a] += t * o.rates[z.class] / m.perQuery(o.stage, z.class) * o.loss / f.served[a]
+			f.loss[a] += t * o.rates[z.class] / m.perQuery(o.stage, z.class) * loss / f.served[a]
 		}
 	}
 	return f

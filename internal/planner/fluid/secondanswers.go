@@ -1,0 +1,136 @@
+package fluid
+
+import (
+	"slices"
+
+	"github.com/sluice-serving/sluice/internal/algo/lp"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// unsure is queries whose first answer, of some variant, a better variant may improve: those of some bins of its
+// confidence. In the program they are a row: what is answered a second time is a part of what the variant has answered.
+// They have one item, as all that has second answers.
+type unsure struct {
+	first serving.VariantID
+	share float64 // of what the variant answers
+	bins  []serving.ConfidenceBin
+}
+
+// mostUnsure is into how many rows the bins of a variant are joined, of about equal gain. With as many as bins the
+// program would have eleven rows for each variant, and its work grows with the square of them.
+const mostUnsure = 4
+
+// findUnsure joins the bins of the stages' variants.
+func (m *problem) findUnsure() {
+	m.unsure = make([][]unsure, len(m.stages))
+	for s := range m.spec.Stages {
+		if !m.o.SecondAnswers || m.stages[s].fan == 0 || m.apps[m.stages[s].app].closed {
+			continue
+		}
+		for k := range m.spec.Stages[s].Confidences {
+			c := &m.spec.Stages[s].Confidences[k]
+			all := 0.0
+			for b := range c.Bins {
+				all += mostGain(&c.Bins[b])
+			}
+			now, done := unsure{first: c.Variant}, 0.0
+			for b := range c.Bins {
+				g := mostGain(&c.Bins[b])
+				if g == 0 {
+					continue
+				}
+				now.bins, now.share = append(now.bins, c.Bins[b]), now.share+c.Bins[b].Share
+				if done += g; done >= all/mostUnsure || b == len(c.Bins)-1 {
+					m.unsure[s] = append(m.unsure[s], now)
+					now, done = unsure{first: c.Variant}, 0
+				}
+			}
+			if now.share > 0 {
+				m.unsure[s] = append(m.unsure[s], now)
+			}
+		}
+	}
+}
+
+// mostGain is what the best other variant adds to the accuracy of all queries by those of a bin.
+func mostGain(b *serving.ConfidenceBin) (most float64) {
+	for _, o := range b.Others {
+		most = max(most, b.Share*(o.Accuracy-b.Accuracy))
+	}
+	return most
+}
+
+// gains is by how much the answers of a variant are better than the first ones: in accuracies of so much.
+func (u *unsure) gains(v serving.VariantID, best float64) (sum float64) {
+	for b := range u.bins {
+		if y := &u.bins[b]; y.Improves(v) {
+			sum += y.Share * (y.Of(v) - y.Accuracy)
+		}
+	}
+	return sum / (u.share * best)
+}
+
+// unsureClass is the class of an app's queries that may have second answers; -1 for none.
+func (m *problem) unsureClass(a serving.AppID) int {
+	if m.apps[a].classes[0].size == 1 {
+		return 0
+	}
+	return -1
+}
+
+// firstAnswers appends what a column of an option's answers adds to the rows of those that may be improved.
+func (p *program) firstAnswers(terms []lp.Term, o *option, c int) []lp.Term {
+	for k := range p.m.unsure[o.stage] {
+		if u := &p.m.unsure[o.stage][k]; u.first == o.variant && c == p.m.unsureClass(p.m.stages[o.stage].app) {
+			terms = append(terms, lp.Term{Row: p.unsure[o.stage] + k, Coef: -u.share * o.rates[c]})
+		}
+	}
+	return terms
+}
+
+// secondAnswers calls do for the second answers that an option may give: of which class, the row of those that they
+// improve, and by how much.
+func (p *program) secondAnswers(o *option, do func(c, row int, gains float64)) {
+	c := p.m.unsureClass(p.m.stages[o.stage].app)
+	if c < 0 || o.rates[c] <= 0 {
+		return
+	}
+	for k := range p.m.unsure[o.stage] {
+		if g := p.m.unsure[o.stage][k].gains(o.variant, p.m.spec.BestOfStage(o.stage)); g > 0 {
+			do(c, p.unsure[o.stage]+k, g)
+		}
+	}
+}
+
+// secondBring says what second answers bring to a solution: it solves the program once more without them.
+func (m *problem) secondBring(p *program, f *flows) *plan.SecondAnswers {
+	if !slices.ContainsFunc(p.spent, func(z spent) bool { return z.gains > 0 }) {
+		return nil
+	}
+	out := &plan.SecondAnswers{Shares: make([]float64, len(m.apps)), Gains: make([]float64, len(m.apps))}
+	for n, z := range p.spent {
+		if z.gains == 0 {
+			continue
+		}
+		o := &m.kinds[p.sites[z.site].kind].options[z.option]
+		if a := m.stages[o.stage].app; f.served[a] > 0 {
+			out.Shares[a] += p.x[p.column[n]] * o.rates[z.class] / f.served[a]
+		}
+		p.Upper(p.column[n], 0)
+	}
+	p.Solve(0)
+	without := p.flows()
+	for a := range out.Gains {
+		out.Gains[a] = m.spec.BestAccuracy(serving.AppID(a)) * (without.loss[a] - f.loss[a])
+	}
+	if m.rents() {
+		single := *m
+		single.unsure = make([][]unsure, len(m.stages))
+		_, with, all := m.newMarket(1).relaxed()
+		if _, cost, full := single.newMarket(1).relaxed(); full && all {
+			out.Saved = max(cost-with, 0)
+		}
+	}
+	return out
+}
