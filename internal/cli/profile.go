@@ -140,6 +140,7 @@ func printProfile(e *Env, f *profiler.File) {
 	printLengths(e, f)
 	printMemory(e, f)
 	printAccuracies(e, f)
+	printTradeoffs(e, f)
 	paying := f.Saturations()
 	if len(paying) == 0 {
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/measuring"
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
+	"github.com/sluice-serving/sluice/internal/measure/quantity"
 )
 
 // judging are the flags that have 'profile' measure accuracy.
@@ -88,4 +89,28 @@ func printAccuracies(e *Env, f *profiler.File) {
 			1.96*math.Sqrt(a.Value*(1-a.Value)/float64(a.Samples)), a.Samples, by)
 	}
 	_ = t.Flush()
+}
+
+// printTradeoffs says what the accuracy of each variant costs in machine time, with second answers and without.
+func printTradeoffs(e *Env, f *profiler.File) {
+	if len(f.Confidences) == 0 {
+		return
+	}
+	for _, d := range profiledDevices(f) {
+		alone, with := f.Tradeoffs(d, false), f.Tradeoffs(d, true)
+		fmt.Fprintf(e.Stdout, "\nMachine time for an accuracy, with one answer and where unsure ones may be answered "+
+			"again, on %s:\n", d)
+		t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(t, "accuracy\tone answer\tms\tsecond answers\tms\ttimes\t")
+		for k := range alone {
+			x := &alone[k]
+			least, y := profiler.TimeFor(with, x.Accuracy)
+			by := y.First
+			if y.Second != "" {
+				by = fmt.Sprintf("%s, then %s for %s", y.First, y.Second, quantity.Percent(y.Share))
+			}
+			fmt.Fprintf(t, "%.4f\t%s\t%.3f\t%s\t%.3f\t%.2f\t\n", x.Accuracy, x.First, x.Time, by, least, x.Time/least)
+		}
+		_ = t.Flush()
+	}
 }

@@ -17,8 +17,9 @@ import (
 // chartColumns is how many variants stand beside each other in a chart.
 const chartColumns = 3
 
-// drawProfile draws a chart of each device type of a profile file: throughput over latency, a line for each number of
-// batches at once and a point for each batch size, as Scrooge's Figure 5 (§3.2).
+// drawProfile draws charts of each device type of a profile file: throughput over latency, a line for each number of
+// batches at once and a point for each batch size, as Scrooge's Figure 5 (§3.2); and accuracy over machine time, where
+// second answers may raise it.
 func drawProfile(e *Env, path, folder string) error {
 	f, err := profiler.ReadFile(path)
 	if err != nil {
@@ -27,24 +28,48 @@ func drawProfile(e *Env, path, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	var devices []string
-	for _, p := range f.Points {
-		if !slices.Contains(devices, p.DeviceType) {
-			devices = append(devices, p.DeviceType)
+	for n, d := range profiledDevices(f) {
+		draw := func(name string, c *plot.Chart) error {
+			if n > 0 {
+				name = fmt.Sprintf("%s-%d", name, n+1)
+			}
+			to := filepath.Join(folder, name+".png")
+			fmt.Fprintf(e.Stdout, "%s: %s\n", d, to)
+			return files.Write(to, c.PNG)
 		}
-	}
-	for n, d := range devices {
-		name := "profile.png"
-		if n > 0 {
-			name = fmt.Sprintf("profile-%d.png", n+1)
-		}
-		to := filepath.Join(folder, name)
-		if err := files.Write(to, profileChart(f, d).PNG); err != nil {
+		if err := draw("profile", profileChart(f, d)); err != nil {
 			return err
 		}
-		fmt.Fprintf(e.Stdout, "%s: %s\n", d, to)
+		if len(f.Confidences) > 0 {
+			if err := draw("accuracy", accuracyChart(f, d)); err != nil {
+				return err
+			}
+		}
 	}
+	printTradeoffs(e, f)
 	return nil
+}
+
+func profiledDevices(f *profiler.File) (out []string) {
+	for _, p := range f.Points {
+		if !slices.Contains(out, p.DeviceType) {
+			out = append(out, p.DeviceType)
+		}
+	}
+	return out
+}
+
+// accuracyChart draws the accuracy that machine time gives, with and without second answers.
+func accuracyChart(f *profiler.File, device string) *plot.Chart {
+	panel := plot.Panel{Name: "accuracy (%)", XName: "machine time per query (ms)", Low: math.NaN(), High: math.NaN()}
+	for _, second := range []bool{true, false} {
+		line := plot.Line{Name: map[bool]string{true: "with second answers", false: "one answer each"}[second]}
+		for _, x := range f.Tradeoffs(device, second) {
+			line.X, line.Y = append(line.X, x.Time), append(line.Y, 100*x.Accuracy)
+		}
+		panel.Lines = append(panel.Lines, line)
+	}
+	return &plot.Chart{Title: "Accuracy over machine time, " + device, Panels: []plot.Panel{panel}}
 }
 
 func profileChart(f *profiler.File, device string) *plot.Chart {
