@@ -2,6 +2,7 @@ package test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,16 +29,26 @@ var (
 	unsureSeconds = flag.Float64("unsure-seconds", 3, "of arrivals, for each rate")
 )
 
-// unsureFile is a ladder of classifiers of digits on one core.
-func unsureFile(system string, variants []digits.Variant) string {
+// classifiers is variants of a classifier in a model repository, the most accurate first, and two folders of labelled
+// samples: those that confidence is measured on, and those that are sent.
+type classifiers struct {
+	app            string
+	variants       []string
+	dir            string // of the repository, models
+	measured, sent string
+	slo            string
+}
+
+// write writes the configuration of a ladder on one core.
+func (l *classifiers) write(t *testing.T, system string) string {
+	t.Helper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "version: 1\nsystem: %s\ndevice_types: [{name: core, cores: 1}]\nworkers: [{name: here, "+
-		"device_type: core}]\nmodels: {repository: models}\nprofiles: [profile.json]\napps:\n  - name: digits\n"+
-		"    slo: {latency: 100ms}\n    queue_limit: 2000\n    variants:\n", system)
-	for _, v := range variants {
-		fmt.Fprintf(&b, "      - {name: %s, max_batch: 16}\n", v.Name)
+	for _, v := range l.variants {
+		fmt.Fprintf(&b, "      - {name: %s, max_batch: 16}\n", v)
 	}
-	return b.String()
+	return write(t, l.dir, "sluice.yaml", "version: 1\nsystem: %s\ndevice_types: [{name: core, cores: 1}]\n"+
+		"workers: [{name: here, device_type: core}]\nmodels: {repository: models}\nprofiles: [profile.json]\napps:\n"+
+		"  - name: %s\n    slo: {latency: %s}\n    queue_limit: 2000\n    variants:\n%s", system, l.app, l.slo, &b)
 }
 
 // A ladder of real classifiers, from labelled pictures to answers of which the unsure ones are improved: confidence is
@@ -48,57 +58,62 @@ func unsureFile(system string, variants []digits.Variant) string {
 func TestEasyAndHardQueries(t *testing.T) {
 	needsONNX(t)
 	dir := t.TempDir()
-	ladder, err := digits.Trained(digits.Pictures)
+	trained, err := digits.Trained(digits.Pictures)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := ladder.Write(filepath.Join(dir, "models")); err != nil {
+	if err := trained.Write(filepath.Join(dir, "models")); err != nil {
 		t.Fatal(err)
 	}
-	measured, sent := filepath.Join(dir, "measured"), filepath.Join(dir, "sent")
-	for seed, folder := range map[uint64]string{77: measured, 78: sent} {
+	l := &classifiers{app: "digits", dir: dir, measured: filepath.Join(dir, "measured"), sent: filepath.Join(dir, "sent"),
+		slo: "100ms", variants: strings.Split(*unsureVariants, ",")}
+	for seed, folder := range map[uint64]string{77: l.measured, 78: l.sent} {
 		if err := digits.WriteSamples(folder, seed, *unsurePictures); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wanted := strings.Split(*unsureVariants, ",")
-	variants := slices.DeleteFunc(slices.Clone(ladder.Variants), func(v digits.Variant) bool {
-		return !slices.Contains(wanted, v.Name)
-	})
-	slices.Reverse(variants) // the most accurate first
-	file := write(t, dir, "sluice.yaml", "%s", unsureFile("sluice", variants))
-	profile := filepath.Join(dir, "profile.json")
-	for _, args := range [][]string{{"--max-time", "150ms"}, {"--samples", measured}} {
+	l.compare(t)
+}
+
+// compare measures the ladder, and serves it under loads with second answers and without.
+func (l *classifiers) compare(t *testing.T) {
+	t.Helper()
+	file := l.write(t, "sluice")
+	profile := filepath.Join(l.dir, "profile.json")
+	for _, args := range [][]string{{"--max-time", "150ms"}, {"--samples", l.measured}} {
 		args = append([]string{"profile", "-f", file, "-o", profile}, args...)
-		if status, out, errs := run(t.Context(), args...); status != 0 {
+		status, out, errs := run(t.Context(), args...)
+		if status != 0 {
 			t.Fatalf("%v: %d %s %s", args, status, out, errs)
+		}
+		if _, found, ok := strings.Cut(out, "How accurate"); ok {
+			t.Log(found)
 		}
 	}
 	p, err := profiler.ReadFile(profile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.Confidences) != len(variants)-1 {
-		t.Fatalf("confidences of %d variants, want of all %d but the most accurate", len(p.Confidences), len(variants))
+	if len(p.Confidences) != len(l.variants)-1 {
+		t.Fatalf("confidences of %d variants, want of all %d but the most accurate", len(p.Confidences), len(l.variants))
 	}
 	rates := strings.Split(*unsureRates, ",")
 	if *unsureRates == "" {
 		for _, x := range p.Points {
-			if x.Variant == variants[0].Name && x.Batch == 1 && x.Concurrency == 1 {
+			if x.Variant == l.variants[0] && x.Batch == 1 && x.Concurrency == 1 {
 				rates = []string{strconv.Itoa(int(1.4e6 / x.Mean))}
 			}
 		}
 	}
 	for _, rate := range rates {
 		for _, system := range []string{"sluice", "sluice-without-cascades"} {
-			write(t, dir, "sluice.yaml", "%s", unsureFile(system, variants))
-			unsureRun(t, dir, file, sent, system, rate)
+			l.serve(t, l.write(t, system), system, rate)
 		}
 	}
 }
 
-// unsureRun serves the ladder under a load, and logs what came of it beside what is simulated.
-func unsureRun(t *testing.T, dir, file, sent, system, rate string) {
+// serve serves the ladder under a load, and logs what came of it beside what is simulated.
+func (l *classifiers) serve(t *testing.T, file, system, rate string) {
 	t.Helper()
 	seconds := strconv.FormatFloat(*unsureSeconds, 'f', -1, 64) + "s"
 	load := []string{"-f", file, "--request-rate-range", rate, "--duration", seconds, "--json"}
@@ -123,9 +138,9 @@ func unsureRun(t *testing.T, dir, file, sent, system, rate string) {
 	c := serve(t, "-f", file, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	base := c.url()
 	until(t, func() bool { return get(base+"/v2/health/ready") == 200 })
-	live := overall(append([]string{"load", "-u", "grpc://" + c.grpc, "--samples", sent}, load...)...)
+	live := overall(append([]string{"load", "-u", "grpc://" + c.grpc, "--samples", l.sent}, load...)...)
 	all, second := unsureCounts(t, "http://"+c.admin+"/metrics")
-	confidence := unsureAnswer(t, base, sent)
+	confidence := l.saysConfidence(t, base)
 	// How many answers are second ones depends on how fast this machine is.
 	if cascades := system == "sluice"; cascades != (all > 0) || confidence && !cascades {
 		t.Errorf("%s: an answer has a confidence: %v; %v answers whose variant knows how sure it is", system,
@@ -143,29 +158,52 @@ func unsureRun(t *testing.T, dir, file, sent, system, rate string) {
 	_ = c.Wait()
 }
 
-// unsureAnswer asks for one picture, and reports whether the answer says how sure its variant was.
-func unsureAnswer(t *testing.T, base, sent string) bool {
+// saysConfidence sends the first sample, and reports whether the answer says how sure its variant was.
+func (l *classifiers) saysConfidence(t *testing.T, base string) bool {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(sent, "inputs.bin"))
+	var about struct {
+		Inputs []struct {
+			Name     string `json:"name"`
+			DataType string `json:"datatype"`
+			Shape    []int  `json:"shape"`
+			File     string `json:"file"`
+		} `json:"inputs"`
+	}
+	text, err := os.ReadFile(filepath.Join(l.sent, "samples.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &about)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	pixels := make([]int, digits.Size*digits.Size)
-	for k := range pixels {
-		pixels[k] = int(data[k])
+	in := about.Inputs[0]
+	raw, err := os.ReadFile(filepath.Join(l.sent, in.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]int, 1)
+	for _, n := range in.Shape {
+		values = make([]int, len(values)*n)
+	}
+	for k := range values {
+		if in.DataType == "INT32" {
+			values[k] = int(int32(binary.LittleEndian.Uint32(raw[4*k:])))
+		} else {
+			values[k] = int(raw[k])
+		}
 	}
 	body, err := json.Marshal(map[string]any{"inputs": []map[string]any{{
-		"name": "image", "datatype": "UINT8", "shape": []int{1, 1, digits.Size, digits.Size}, "data": pixels,
+		"name": in.Name, "datatype": in.DataType, "shape": append([]int{1}, in.Shape...), "data": values,
 	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := http.Post(base+"/v2/models/digits/infer", "application/json", bytes.NewReader(body))
+	r, err := http.Post(base+"/v2/models/"+l.app+"/infer", "application/json", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Body.Close()
-	text, _ := io.ReadAll(r.Body)
+	text, _ = io.ReadAll(r.Body)
 	var answer struct{ Parameters struct{ Confidence *float64 } }
 	if err := json.Unmarshal(text, &answer); err != nil || r.StatusCode != 200 {
 		t.Fatalf("%d %s %v", r.StatusCode, text, err)

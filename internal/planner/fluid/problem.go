@@ -47,6 +47,7 @@ type option struct {
 	need    int64     // bytes
 	loss    float64   // of accuracy, relative to the stage's best
 	rates   []float64 // by class of the app, items/s of a machine; nil for a variant below the floor
+	seconds []float64 // by index in problem.unsure of its stage: second answers/s of a machine
 	load    time.Duration
 	start   time.Duration // part of load: of a machine that has to be had first
 }
@@ -268,6 +269,7 @@ func (m *problem) option(k *kind, v serving.VariantID) (o option, ok bool) {
 		o.rates = append(o.rates, rate)
 		any = any || rate > 0
 	}
+	m.findSecondRates(k, &o)
 	return o, any
 }
 
@@ -291,8 +293,25 @@ func (m *problem) rate(k *kind, o *option, items int) float64 {
 		return 0
 	}
 	st := &m.stages[o.stage]
+	if best := m.rateWithin(k, o, items, st.within); best > 0 {
+		return best
+	}
+	// A query that is in time only if the other stages are as fast as can be.
+	w := bound.Model{
+		Spec: m.spec,
+		Time: func(v serving.VariantID, d serving.DeviceTypeID, b, n int) (time.Duration, bool) {
+			l := m.believed.Latency(v, d, b, n)
+			return l, b == items && n == 1 && l <= st.longest
+		},
+		Levels: func(serving.VariantID, serving.DeviceTypeID) int { return o.slots },
+	}
+	return w.Rate(o.variant, k.device, items, st.longest)
+}
+
+// rateWithin is rate where so much time is left.
+func (m *problem) rateWithin(k *kind, o *option, items int, left time.Duration) float64 {
 	arriving := m.itemRate(o.stage)
-	long := time.Duration(m.longestRun() * float64(st.within))
+	long := time.Duration(m.longestRun() * float64(left))
 	w := bound.Model{
 		Spec: m.spec,
 		Time: func(v serving.VariantID, d serving.DeviceTypeID, b, n int) (time.Duration, bool) {
@@ -310,17 +329,7 @@ func (m *problem) rate(k *kind, o *option, items int) float64 {
 		},
 		Levels: func(serving.VariantID, serving.DeviceTypeID) int { return o.slots },
 	}
-	if best := w.Rate(o.variant, k.device, items, st.within); best > 0 {
-		return best
-	}
-	// A query that is in time only if the other stages are as fast as can be.
-	w.Chance = nil
-	long = st.longest
-	w.Time = func(v serving.VariantID, d serving.DeviceTypeID, b, n int) (time.Duration, bool) {
-		l := m.believed.Latency(v, d, b, n)
-		return l, b == items && n == 1 && l <= long
-	}
-	return w.Rate(o.variant, k.device, items, long)
+	return w.Rate(o.variant, k.device, items, left)
 }
 
 // gathering is the part of the time that a batch leaves in which its queries have to come together.

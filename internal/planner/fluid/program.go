@@ -46,11 +46,11 @@ type program struct {
 	terms  []lp.Term
 }
 
-// spent is the time that a site spends on an option for a class. gains is by how much its answers are better where they
-// are second ones, in accuracies of the stage's best.
+// spent is the time that a site spends on an option for a class.
 type spent struct {
 	site, option, class int
-	gains               float64
+	rate                float64 // items/s of a machine
+	gains               float64 // of second answers beside the first, in accuracies of the stage's best; 0 for first ones
 }
 
 // newProgram makes the program of the sites, with no demand. It keeps sites.
@@ -157,8 +157,12 @@ func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term
 		return
 	}
 	a := p.m.stages[o.stage].app
-	column := func(c, row int, items, loss, gains float64) {
-		queries := o.rates[c] / p.m.perQuery(o.stage, c) // per second of a machine
+	column := func(c, row int, rate, loss, gains float64) {
+		queries := rate / p.m.perQuery(o.stage, c) // per second of a machine
+		items := rate
+		if gains == 0 {
+			items = -rate
+		}
 		p.terms = append(p.terms[:0], lp.Term{Row: i, Coef: 1}, lp.Term{Row: row, Coef: items})
 		if p.target[a] >= 0 {
 			p.terms = append(p.terms, lp.Term{Row: p.target[a], Coef: queries * loss})
@@ -169,14 +173,14 @@ func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term
 		if gains == 0 {
 			p.terms = p.firstAnswers(p.terms, o, c)
 		}
-		do(spent{i, j, c, gains}, -p.m.apps[a].weight*queries*(loss+idle), p.terms)
+		do(spent{i, j, c, rate, gains}, -p.m.apps[a].weight*queries*(loss+idle), p.terms)
 	}
 	for c, rate := range o.rates {
 		if rate > 0 {
-			column(c, p.first[o.stage]+c, -rate, o.loss, 0)
+			column(c, p.first[o.stage]+c, rate, o.loss, 0)
 		}
 	}
-	p.secondAnswers(o, func(c, row int, gains float64) { column(c, row, o.rates[c], -gains, gains) })
+	p.secondAnswers(o, func(c, row int, rate, gains float64) { column(c, row, rate, -gains, gains) })
 }
 
 // solve sets the demands, by AppID in queries/s, and solves the program. It returns the value relative to what serving
@@ -238,13 +242,13 @@ func (p *program) flows() *flows {
 		o := &m.kinds[p.sites[z.site].kind].options[z.option]
 		t := p.x[p.column[n]]
 		f.time[z.site][z.option] += t
-		f.items[z.site][z.option] += t * o.rates[z.class]
+		f.items[z.site][z.option] += t * z.rate
 		loss := o.loss
 		if z.gains > 0 {
 			loss = -z.gains
 		}
 		if a := m.stages[o.stage].app; f.served[a] > 0 {
-			f.loss[a] += t * o.rates[z.class] / m.perQuery(o.stage, z.class) * loss / f.served[a]
+			f.loss[a] += t * z.rate / m.perQuery(o.stage, z.class) * loss / f.served[a]
 		}
 	}
 	return f

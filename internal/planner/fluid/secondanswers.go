@@ -6,6 +6,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/algo/lp"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
 )
 
 // unsure is queries whose first answer, of some variant, a better variant may improve: those of some bins of its
@@ -71,6 +72,25 @@ func (u *unsure) gains(v serving.VariantID, best float64) (sum float64) {
 	return sum / (u.share * best)
 }
 
+// firstTakes is how much of its time a query needs for its first answer, in runs of one item: it waits for another one
+// to end.
+const firstTakes = 2
+
+// findSecondRates fills in how many second answers an option gives in the time that first ones leave.
+func (m *problem) findSecondRates(k *kind, o *option) {
+	o.seconds = make([]float64, len(m.unsure[o.stage]))
+	for n := range o.seconds {
+		u := &m.unsure[o.stage][n]
+		first := profile.Unknown
+		for d := range m.spec.DeviceTypes {
+			first = min(first, m.believed.Latency(u.first, serving.DeviceTypeID(d), 1, 1))
+		}
+		if left := m.stages[o.stage].within - firstTakes*first; left > 0 && u.gains(o.variant, 1) > 0 {
+			o.seconds[n] = m.rateWithin(k, o, 1, left)
+		}
+	}
+}
+
 // unsureClass is the class of an app's queries that may have second answers; -1 for none.
 func (m *problem) unsureClass(a serving.AppID) int {
 	if m.apps[a].classes[0].size == 1 {
@@ -90,15 +110,12 @@ func (p *program) firstAnswers(terms []lp.Term, o *option, c int) []lp.Term {
 }
 
 // secondAnswers calls do for the second answers that an option may give: of which class, the row of those that they
-// improve, and by how much.
-func (p *program) secondAnswers(o *option, do func(c, row int, gains float64)) {
+// improve, how many a second, and by how much each.
+func (p *program) secondAnswers(o *option, do func(c, row int, rate, gains float64)) {
 	c := p.m.unsureClass(p.m.stages[o.stage].app)
-	if c < 0 || o.rates[c] <= 0 {
-		return
-	}
 	for k := range p.m.unsure[o.stage] {
-		if g := p.m.unsure[o.stage][k].gains(o.variant, p.m.spec.BestOfStage(o.stage)); g > 0 {
-			do(c, p.unsure[o.stage]+k, g)
+		if rate := o.seconds[k]; c >= 0 && rate > 0 {
+			do(c, p.unsure[o.stage]+k, rate, p.m.unsure[o.stage][k].gains(o.variant, p.m.spec.BestOfStage(o.stage)))
 		}
 	}
 }
@@ -113,9 +130,9 @@ func (m *problem) secondBring(p *program, f *flows) *plan.SecondAnswers {
 		if z.gains == 0 {
 			continue
 		}
-		o := &m.kinds[p.sites[z.site].kind].options[z.option]
-		if a := m.stages[o.stage].app; f.served[a] > 0 {
-			out.Shares[a] += p.x[p.column[n]] * o.rates[z.class] / f.served[a]
+		stage := m.kinds[p.sites[z.site].kind].options[z.option].stage
+		if a := m.stages[stage].app; f.served[a] > 0 {
+			out.Shares[a] += p.x[p.column[n]] * z.rate / f.served[a]
 		}
 		p.Upper(p.column[n], 0)
 	}
