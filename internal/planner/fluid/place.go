@@ -193,8 +193,12 @@ func (m *problem) prove(out *plan.Plan, sites []site, value, worth float64) {
 	if m.rents() && out.Shed == nil {
 		if _, cost, full := m.newMarket(1).relaxed(); full {
 			cost = max(cost, m.leastCost())
+			rent := out.Forecast.CostPerHour
+			if cost > rent*(1+servedTolerance) {
+				return // machines that miss a target by little, or batches larger than the program forms, may cost less
+			}
 			out.Bound, out.Proven, out.BoundsCost = cost, true, true
-			out.Gap = max(out.Forecast.CostPerHour-cost, 0) / max(out.Forecast.CostPerHour, 1e-9)
+			out.Gap = (rent - min(cost, rent)) / max(rent, 1e-9)
 		}
 		return
 	}
