@@ -7,7 +7,7 @@ export interface Info {
 export interface Window {
   span_s: number; offered: number; served: number; late: number; dropped: number; refused: number; failed: number;
   cancelled: number; offered_rate: number; throughput: number; violation_ratio: number | null;
-  effective_accuracy: number | null; latency_p50_ms: number | null; latency_p99_ms: number | null;
+  effective_accuracy: number | null; second_answers?: number; latency_p50_ms: number | null; latency_p99_ms: number | null;
   mean_batch: number | null; wait_instance_ms: number | null; wait_batch_ms: number | null; run_ms: number | null;
 }
 export interface Forecast {

@@ -275,6 +275,9 @@ func (b *Board) ended(d *engine.Decision) {
 	case serving.Served:
 		app.served++
 		app.accuracy += d.Accuracy
+		if d.Second {
+			app.second++
+		}
 		app.latency[bucketOf(took)]++
 		if took > b.spec.Apps[d.App].SLO.Latency {
 			app.beyond++

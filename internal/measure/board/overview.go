@@ -24,6 +24,7 @@ type Window struct {
 	Throughput float64  `json:"throughput"`   // served queries/s
 	Violation  *float64 `json:"violation_ratio"`
 	Accuracy   *float64 `json:"effective_accuracy"`
+	Second     *float64 `json:"second_answers,omitempty"` // share of served queries; absent without any
 	P50        *float64 `json:"latency_p50_ms"`
 	P99        *float64 `json:"latency_p99_ms"`
 	MeanBatch  *float64 `json:"mean_batch"` // items
@@ -44,6 +45,9 @@ func window(c *counts, span, objective float64) Window {
 	}
 	w.Violation = ratio(float64(c.violations()), float64(c.judged()))
 	w.Accuracy = ratio(c.accuracy, float64(c.served))
+	if c.second > 0 {
+		w.Second = ratio(float64(c.second), float64(c.served))
+	}
 	if c.served > 0 {
 		p50, p99 := rounded(c.percentile(50, objective)), rounded(c.percentile(99, objective))
 		w.P50, w.P99 = &p50, &p99

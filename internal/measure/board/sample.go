@@ -34,6 +34,7 @@ type counts struct {
 	offered, served, late, dropped, refused, failed, cancelled uint32
 
 	accuracy float64 // sum over served queries
+	second   uint32  // of them, whose answer is a second one
 	// Sums over the tasks whose batch began in the step: waited for earlier queries of the stream and for an instance,
 	// waited on the instance for a batch; and over the tasks whose batch has ended: run time.
 	tasks, ended       uint32
@@ -53,6 +54,7 @@ func (c *counts) add(o *counts) {
 	c.failed += o.failed
 	c.cancelled += o.cancelled
 	c.accuracy += o.accuracy
+	c.second += o.second
 	c.tasks += o.tasks
 	c.ended += o.ended
 	c.routed += o.routed

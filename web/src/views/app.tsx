@@ -33,7 +33,7 @@ export function AppView({ live, name }: { live: Live; name: string }) {
         <Tile label="Violations" value={percent(w.violation_ratio)} note={<>late {w.late}, dropped {w.dropped}, refused {w.refused}, failed {w.failed}{a.forecast?.violation_ratio != null && <><br />the plan expects {percent(a.forecast.violation_ratio)}{a.forecast.violation_band && ` (${percent(a.forecast.violation_band[0])} to ${percent(a.forecast.violation_band[1])})`}</>}</>} />
         <Tile label="Error budget left" value={a.burn_hour == null ? none : a.burn_hour <= 1 ? percent(1 - a.burn_hour, 0) : 'used up'} note={`burns ${factor(a.burn)} now, ${factor(a.burn_hour)} over the hour`} />
         <Tile label="Latency p99" value={millis(w.latency_p99_ms)} note={`median ${millis(w.latency_p50_ms)}`} />
-        <Tile label="Accuracy" value={percent(w.effective_accuracy)} note={a.accuracy_target ? `target ${percent(a.accuracy_target, 1)}` : `best ${percent(a.best_accuracy, 1)}${a.accuracy_floor && a.stages === 1 ? `, floor ${percent(a.accuracy_floor, 1)}` : ''}`} />
+        <Tile label="Accuracy" value={percent(w.effective_accuracy)} note={<>{a.accuracy_target ? `target ${percent(a.accuracy_target, 1)}` : `best ${percent(a.best_accuracy, 1)}${a.accuracy_floor && a.stages === 1 ? `, floor ${percent(a.accuracy_floor, 1)}` : ''}`}{w.second_answers != null && <><br />{percent(w.second_answers, 0)} were answered again</>}</>} />
         <Tile label="Mean batch" value={w.mean_batch == null ? none : w.mean_batch.toFixed(1)} note="items" />
       </div>
       <div class="controls"><span class="group" role="group" aria-label="Span of time">{spans.map(([label], k) =>
