@@ -54,10 +54,10 @@ func (o *Outcome) judged() (right, items int64) {
 	return 0, 0
 }
 
-// best returns the accuracy that a query's is held against: that of the app's best variant. A query that passes over a
+// Best returns the accuracy that a query's is held against: that of the app's best variant. A query that passes over a
 // stage of a graph misses that stage's errors, so its own accuracy may be the higher one. It is then its own best, and
 // no ratio exceeds 1. One that is sure of its answer is above the best as others are below.
-func (o *Outcome) best(ofApp float64) float64 {
+func (o *Outcome) Best(ofApp float64) float64 {
 	if o.Calibrated {
 		return ofApp
 	}

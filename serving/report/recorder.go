@@ -186,7 +186,7 @@ func (b *bucket) arrive(o *Outcome, info *AppInfo, late bool) {
 	b.served++
 	b.accuracy += o.Accuracy
 	if info.BestAccuracy > 0 {
-		best := o.best(info.BestAccuracy)
+		best := o.Best(info.BestAccuracy)
 		if !late {
 			b.gained += info.weight() * o.Accuracy / best
 		}
@@ -210,7 +210,7 @@ func (t *totals) add(o *Outcome, info *AppInfo, late bool) {
 	t.items += int64(items)
 	t.accuracy += o.Accuracy
 	if info.BestAccuracy > 0 {
-		best := o.best(info.BestAccuracy)
+		best := o.Best(info.BestAccuracy)
 		t.best += best
 		t.normalised += o.Accuracy / best
 		if !late {

@@ -231,7 +231,7 @@ func (c *tally) observe(now serving.Time, in []engine.Input, out []engine.Decisi
 		c.apps[o.App].accuracy += o.Accuracy
 		c.inTime++
 		c.accuracy += o.Accuracy
-		if best := max(c.best[o.App], o.Accuracy); best > 0 {
+		if best := o.Best(c.best[o.App]); best > 0 {
 			c.utility += c.spec.Apps[o.App].Weight * o.Accuracy / best
 		}
 	}
