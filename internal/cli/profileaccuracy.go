@@ -98,6 +98,9 @@ func printTradeoffs(e *Env, f *profiler.File) {
 	}
 	for _, d := range profiledDevices(f) {
 		alone, with := f.Tradeoffs(d, false), f.Tradeoffs(d, true)
+		if len(alone) == 0 {
+			continue
+		}
 		fmt.Fprintf(e.Stdout, "\nMachine time for an accuracy, with one answer and where unsure ones may be answered "+
 			"again, on %s:\n", d)
 		t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
