@@ -65,8 +65,8 @@ func TestEasyAndHardQueries(t *testing.T) {
 	if err := trained.Write(filepath.Join(dir, "models")); err != nil {
 		t.Fatal(err)
 	}
-	l := &classifiers{app: "digits", dir: dir, measured: filepath.Join(dir, "measured"), sent: filepath.Join(dir, "sent"),
-		slo: "100ms", variants: strings.Split(*unsureVariants, ",")}
+	l := &classifiers{app: "digits", dir: dir, slo: "100ms", measured: filepath.Join(dir, "measured"),
+		sent: filepath.Join(dir, "sent"), variants: strings.Split(*unsureVariants, ",")}
 	for seed, folder := range map[uint64]string{77: l.measured, 78: l.sent} {
 		if err := digits.WriteSamples(folder, seed, *unsurePictures); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,8 @@ func (l *classifiers) compare(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(p.Confidences) != len(l.variants)-1 {
-		t.Fatalf("confidences of %d variants, want of all %d but the most accurate", len(p.Confidences), len(l.variants))
+		t.Fatalf("confidences of %d variants, want of all %d but the most accurate", len(p.Confidences),
+			len(l.variants))
 	}
 	rates := strings.Split(*unsureRates, ",")
 	if *unsureRates == "" {

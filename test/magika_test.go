@@ -22,7 +22,7 @@ import (
 
 var (
 	magika      = flag.String("magika", "", "checkout of github.com/google/magika, for TestKindsOfFiles")
-	magikaFiles = flag.String("magika-files", "/usr", "folders whose files it tells the kind of, with commas between them")
+	magikaFiles = flag.String("magika-files", "/usr", "folders of files that it tells the kind of, with commas between")
 )
 
 const (

@@ -107,8 +107,8 @@ type App struct {
 	Accuracy *float64 `json:"accuracy,omitempty"`
 	// Violation is the share of late queries, where the plan was simulated.
 	Violation *float64 `json:"forecast_violation,omitempty"`
-	// Second is the share of the queries that have a second answer since the first is not sure, and SecondGain what that
-	// adds to the mean accuracy, beside the best plan in which no query has; both are nil where none may.
+	// Second is the share of the queries that have a second answer, since the first is not sure, and SecondGain what
+	// that adds to the mean accuracy, beside the best plan in which no query has; both are nil where none may.
 	Second     *float64 `json:"second_answers,omitempty"`
 	SecondGain *float64 `json:"second_answers_gain,omitempty"`
 	// Target is the app's accuracy_target, and Missed how much of it the plan leaves out. Both are absent where the app

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The small variant takes 1 ms in batches of 8, the large one 4 ms. The small one is right in 0.8 of its answers; in the
-// fifth of which it is unsure it is right in none, and the large one in 0.9.
+// The small variant takes 1 ms in batches of 8, the large one 4 ms. The small one is right in 0.8 of its answers; in
+// the fifth of which it is unsure it is right in none, and the large one in 0.9.
 func TestTradeoffs(t *testing.T) {
 	f := &File{
 		Points: []Point{

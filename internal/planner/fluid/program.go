@@ -50,7 +50,7 @@ type program struct {
 type spent struct {
 	site, option, class int
 	rate                float64 // items/s of a machine
-	gains               float64 // of second answers beside the first, in accuracies of the stage's best; 0 for first ones
+	gains               float64 // of second answers, in accuracies of the stage's best; 0 for first ones
 }
 
 // newProgram makes the program of the sites, with no demand. It keeps sites.
