@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -98,6 +99,9 @@ func (l *classifiers) compare(t *testing.T) {
 		t.Fatalf("confidences of %d variants, want of all %d but the most accurate", len(p.Confidences),
 			len(l.variants))
 	}
+	if *unsureRates != "" {
+		l.calibrated(t, file, p)
+	}
 	rates := strings.Split(*unsureRates, ",")
 	if *unsureRates == "" {
 		for _, x := range p.Points {
@@ -111,6 +115,58 @@ func (l *classifiers) compare(t *testing.T) {
 			l.serve(t, l.write(t, system), system, rate)
 		}
 	}
+}
+
+// calibrated logs how far the accuracies that a profile says of cascades are from those on the samples that are sent:
+// for each two variants, and each share of the queries that goes on.
+func (l *classifiers) calibrated(t *testing.T, file string, measured *profiler.File) {
+	t.Helper()
+	out := filepath.Join(l.dir, "held.json")
+	if err := measured.WriteFile(out); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, errs := run(t.Context(), "profile", "-f", file, "-o", out, "--samples", l.sent); status != 0 {
+		t.Fatal(errs)
+	}
+	held, err := profiler.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, seen := cascades(measured), cascades(held)
+	sum, most, within, n := 0.0, 0.0, 0, 0
+	for key, x := range said {
+		y, ok := seen[key]
+		if !ok {
+			continue
+		}
+		apart := math.Abs(x - y)
+		n, sum, most = n+1, sum+apart, max(most, apart)
+		if apart <= 0.005 {
+			within++
+		}
+	}
+	t.Logf("of %d cascades the accuracy that was measured and that on other samples are within 0.5 points in %d, "+
+		"%.2f points apart in the mean and %.2f at most", n, within, 100*sum/float64(n), 100*most)
+}
+
+// cascades returns the accuracy of every cascade of a profile, by its variants and the share that goes on.
+func cascades(f *profiler.File) map[string]float64 {
+	out := make(map[string]float64)
+	for k := range f.Confidences {
+		c := &f.Confidences[k]
+		for of := range c.Bins[0].Others {
+			share, accuracy := 0.0, 0.0
+			for b := range c.Bins {
+				accuracy += c.Bins[b].Share * c.Bins[b].Accuracy
+			}
+			for b := range c.Bins {
+				x := &c.Bins[b]
+				share, accuracy = share+x.Share, accuracy+x.Share*(x.Others[of]-x.Accuracy)
+				out[fmt.Sprintf("%s, %s for %.2f", c.Variant, of, share)] = accuracy
+			}
+		}
+	}
+	return out
 }
 
 // serve serves the ladder under a load, and logs what came of it beside what is simulated.
