@@ -41,7 +41,7 @@ export class Refused extends Error {
 export interface Asked<T> { data?: T; error?: Error; again: () => void }
 
 /** useAsk asks when the path changes, when epoch does, and every so many ms. It keeps the last answer meanwhile. */
-export function useAsk<T>(path: string | null, epoch: number, everyMS = 0): Asked<T> {
+export function useAsk<T>(path: string | null, epoch: number | string, everyMS = 0): Asked<T> {
   const [state, set] = useState<{ path?: string | null; data?: T; error?: Error }>({});
   const [turn, setTurn] = useState(0);
   useEffect(() => {

@@ -2,6 +2,7 @@ package profiler
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -45,7 +46,7 @@ func (f *File) Tradeoffs(device string, second bool) []Tradeoff {
 
 // tradeoffs lists those of a first variant that takes so long, for each better variant and least confidence.
 func (c *Confidence) tradeoffs(own float64, time map[string]float64) (out []Tradeoff) {
-	for of := range c.Bins[0].Others {
+	for _, of := range slices.Sorted(maps.Keys(c.Bins[0].Others)) {
 		t, ok := time[of]
 		if !ok {
 			continue

@@ -7,7 +7,7 @@ import { AdviceOf } from './advice';
 import type { Advice, PlanLine, PlanRow, PlanView } from '../types';
 
 export function PlansView({ live, picked, against }: { live: Live; picked?: string; against: string | null }) {
-  const list = useAsk<{ plans: PlanLine[] }>(`plans?made=${live.plans}`, live.epoch);
+  const list = useAsk<{ plans: PlanLine[] }>('plans', `${live.epoch}/${live.plans}`); // the view stays while one more is asked for
   const plans = list.data?.plans ?? [];
   const chosen = picked ?? String(plans.find((p) => p.in_force)?.number ?? plans[0]?.number ?? '');
   const one = useAsk<PlanView>(chosen === '' ? null : `plans/${chosen}`, live.epoch);
