@@ -68,10 +68,16 @@ func (b *ConfidenceBin) Of(v VariantID) float64 {
 // Improves reports whether the answer of another variant is better than the one that there is.
 func (b *ConfidenceBin) Improves(v VariantID) bool { return b.Of(v) > b.Accuracy }
 
-// Improvable reports whether the answer of any other variant is better than the one that there is.
-func (b *ConfidenceBin) Improvable() bool {
-	return slices.ContainsFunc(b.Others, func(o VariantAccuracy) bool { return o.Accuracy > b.Accuracy })
+// MostGain is by how much the answers of the best other variant are better; 0 where none are.
+func (b *ConfidenceBin) MostGain() (most float64) {
+	for _, o := range b.Others {
+		most = max(most, o.Accuracy-b.Accuracy)
+	}
+	return most
 }
+
+// Improvable reports whether the answer of any other variant is better than the one that there is.
+func (b *ConfidenceBin) Improvable() bool { return b.MostGain() > 0 }
 
 // At returns the index of the bin of a confidence.
 func (c *Confidence) At(confidence float32) int {

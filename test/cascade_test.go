@@ -153,17 +153,8 @@ func (l *classifiers) calibrated(t *testing.T, file string, measured *profiler.F
 func cascades(f *profiler.File) map[string]float64 {
 	out := make(map[string]float64)
 	for k := range f.Confidences {
-		c := &f.Confidences[k]
-		for of := range c.Bins[0].Others {
-			share, accuracy := 0.0, 0.0
-			for b := range c.Bins {
-				accuracy += c.Bins[b].Share * c.Bins[b].Accuracy
-			}
-			for b := range c.Bins {
-				x := &c.Bins[b]
-				share, accuracy = share+x.Share, accuracy+x.Share*(x.Others[of]-x.Accuracy)
-				out[fmt.Sprintf("%s, %s for %.2f", c.Variant, of, share)] = accuracy
-			}
+		for _, x := range f.Confidences[k].Cascades() {
+			out[fmt.Sprintf("%s, %s for %.2f", x.First, x.Second, x.Share)] = x.Accuracy
 		}
 	}
 	return out

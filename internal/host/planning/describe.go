@@ -67,6 +67,9 @@ func (d *description) describe(spec *serving.Spec, latencies profile.Profile, de
 	if made.BoundsCost {
 		d.out.Goal = GoalCost
 	}
+	if y := made.Forecast.Second; y != nil {
+		d.out.SecondSaved = y.Saved
+	}
 	for id, n := range made.Shortage {
 		if n > 0 {
 			if d.out.Short == nil {
@@ -169,7 +172,6 @@ func (d *description) apps(demand []float64) {
 		}
 		if y := d.made.Forecast.Second; y != nil && len(d.spec.Stages[app.Stages[0]].Confidences) > 0 {
 			x.Second, x.SecondGain = &y.Shares[a], &y.Gains[a]
-			v.SecondSaved = y.Saved
 		}
 		if target := app.AccuracyTarget; target > 0 {
 			missed := 0.0

@@ -36,29 +36,30 @@ func (f *File) Tradeoffs(device string, second bool) []Tradeoff {
 		}
 	}
 	for k := range f.Confidences {
-		c := &f.Confidences[k]
-		if t, ok := time[c.Variant]; ok && second {
-			list = append(list, c.tradeoffs(t, time)...)
+		own, ok := time[f.Confidences[k].Variant]
+		if !ok || !second {
+			continue
+		}
+		for _, x := range f.Confidences[k].Cascades() {
+			if t, ok := time[x.Second]; ok {
+				x.Time = own + x.Share*t
+				list = append(list, x)
+			}
 		}
 	}
 	return corners(list)
 }
 
-// tradeoffs lists those of a first variant that takes so long, for each better variant and least confidence.
-func (c *Confidence) tradeoffs(own float64, time map[string]float64) (out []Tradeoff) {
+// Cascades lists those with the variant first, for each better variant and least confidence, without their time.
+func (c *Confidence) Cascades() (out []Tradeoff) {
 	for _, of := range slices.Sorted(maps.Keys(c.Bins[0].Others)) {
-		t, ok := time[of]
-		if !ok {
-			continue
-		}
-		x := Tradeoff{First: c.Variant, Second: of, Time: own}
+		x := Tradeoff{First: c.Variant, Second: of}
 		for b := range c.Bins {
 			x.Accuracy += c.Bins[b].Share * c.Bins[b].Accuracy
 		}
 		for b := range c.Bins {
 			bin := &c.Bins[b]
 			x.Share += bin.Share
-			x.Time += bin.Share * t
 			x.Accuracy += bin.Share * (bin.Others[of] - bin.Accuracy)
 			out = append(out, x)
 		}

@@ -32,7 +32,6 @@ func (m *problem) plan(sites []site, now *running) *plan.Plan {
 	out.Loads, _ = m.loads(sites, now)
 	out.Forecast.CostPerHour = m.r.CostPerHour(out.Instances)
 	m.describe(out, sites, f)
-	out.Forecast.Second = m.secondBring(p, f)
 	return out
 }
 

@@ -31,6 +31,7 @@ type search struct {
 
 // candidate is a plan with what is expected of it.
 type candidate struct {
+	m     *problem // with the options that sites name
 	plan  *plan.Plan
 	sites []site
 	value float64 // over the scenarios, less what loads cost
@@ -236,7 +237,7 @@ func (s *search) candidate(x *residency, what string) *candidate {
 		machines += x.sites[i].count
 	}
 	_, seconds := s.m.loads(x.sites, s.now)
-	c := &candidate{what: what, sites: x.sites, lost: min(seconds/(max(machines, 1)*horizon.Seconds()), 1)}
+	c := &candidate{m: s.m, what: what, sites: x.sites, lost: min(seconds/(max(machines, 1)*horizon.Seconds()), 1)}
 	c.value = x.value * (1 - c.lost)
 	c.plan = s.m.plan(x.sites, s.now)
 	c.full = true
@@ -300,8 +301,9 @@ func (s *search) attempt(c *candidate) error {
 	return nil
 }
 
-// record has the chosen plan say what was tried.
+// record has the chosen plan say what was tried, and what second answers bring.
 func (s *search) record() {
+	s.best.plan.Forecast.Second = s.best.m.secondBring(s.best.sites)
 	for _, c := range *s.tried {
 		if c.tried.Queries == 0 {
 			continue

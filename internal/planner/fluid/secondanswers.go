@@ -33,11 +33,11 @@ func (m *problem) findUnsure() {
 			c := &m.spec.Stages[s].Confidences[k]
 			all := 0.0
 			for b := range c.Bins {
-				all += mostGain(&c.Bins[b])
+				all += c.Bins[b].Share * c.Bins[b].MostGain()
 			}
 			now, done := unsure{first: c.Variant}, 0.0
 			for b := range c.Bins {
-				g := mostGain(&c.Bins[b])
+				g := c.Bins[b].Share * c.Bins[b].MostGain()
 				if g == 0 {
 					continue
 				}
@@ -52,14 +52,6 @@ func (m *problem) findUnsure() {
 			}
 		}
 	}
-}
-
-// mostGain is what the best other variant adds to the accuracy of all queries by those of a bin.
-func mostGain(b *serving.ConfidenceBin) (most float64) {
-	for _, o := range b.Others {
-		most = max(most, b.Share*(o.Accuracy-b.Accuracy))
-	}
-	return most
 }
 
 // gains is by how much the answers of a variant are better than the first ones: in accuracies of so much.
@@ -120,11 +112,17 @@ func (p *program) secondAnswers(o *option, do func(c, row int, rate, gains float
 	}
 }
 
-// secondBring says what second answers bring to a solution: it solves the program once more without them.
-func (m *problem) secondBring(p *program, f *flows) *plan.SecondAnswers {
+// secondBring says what second answers bring to what sites serve: it solves the program with and without them.
+func (m *problem) secondBring(sites []site) *plan.SecondAnswers {
+	if !slices.ContainsFunc(m.unsure, func(list []unsure) bool { return len(list) > 0 }) {
+		return nil
+	}
+	p := m.newProgram(sites)
 	if !slices.ContainsFunc(p.spent, func(z spent) bool { return z.gains > 0 }) {
 		return nil
 	}
+	p.solve(m.demand())
+	f := p.flows()
 	out := &plan.SecondAnswers{Shares: make([]float64, len(m.apps)), Gains: make([]float64, len(m.apps))}
 	for n, z := range p.spent {
 		if z.gains == 0 {

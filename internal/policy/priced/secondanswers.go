@@ -53,11 +53,8 @@ func (x *stage) findSeconds(spec *serving.Spec) {
 		}
 		x.firsts = append(x.firsts, y)
 		for b := range c.Bins {
-			y := second{bin: &c.Bins[b], best: best}
-			for _, o := range y.bin.Others {
-				y.gains = max(y.gains, (o.Accuracy-y.bin.Accuracy)/best)
-			}
-			x.seconds = append(x.seconds, y)
+			bin := &c.Bins[b]
+			x.seconds = append(x.seconds, second{bin: bin, best: best, gains: bin.MostGain() / best})
 		}
 	}
 }
