@@ -181,6 +181,7 @@ var exempt = []row{
 	{0, "internal/hostile", false},
 	{0, "internal/hosttest", false},
 	{0, "internal/longtest", false},
+	{0, "internal/memnet", false},
 	{0, "internal/maporder/...", false},
 	{0, "internal/packingtest", false},
 	{0, "internal/ruletest", false},

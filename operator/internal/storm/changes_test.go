@@ -141,8 +141,8 @@ func (w *storm) cutOff(lasts time.Duration, list ...*process) {
 // cutPeers cuts two hosts from each other for a while.
 func (w *storm) cutPeers(lasts time.Duration, a, b *process) {
 	w.unkind = time.Now().Add(lasts)
-	w.net.cut(a.ip, b.ip)
-	w.later(lasts, func() { w.net.heal(a.ip, b.ip) })
+	w.net.Cut(a.ip, b.ip)
+	w.later(lasts, func() { w.net.Heal(a.ip, b.ip) })
 }
 
 // do has an event happen.

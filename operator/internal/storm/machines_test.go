@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
+	"github.com/sluice-serving/sluice/internal/memnet"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/internal/fakeworker"
 	"github.com/sluice-serving/sluice/operator/supply"
@@ -21,7 +22,7 @@ import (
 // machines are the nodes of a cluster with their pods of workers: scheduler, kubelets and what runs in the pods.
 type machines struct {
 	api     *apiServer
-	net     *network
+	net     *memnet.Network
 	rand    *rand.Rand
 	workers *fakeworker.Workers
 	scarce  map[string]time.Time // until when no pod of a type gets a node
@@ -83,7 +84,7 @@ func (m *machines) vanish(name string) {
 // end stops what runs in a pod.
 func (m *machines) end(p *pod, vanishes bool) {
 	if p.server != nil {
-		m.net.kill(p.ip, vanishes)
+		m.net.Kill(p.ip, vanishes)
 		p.server.Stop()
 		p.server = nil
 	}
@@ -220,7 +221,7 @@ func (m *machines) one(p *corev1.Pod, now time.Time) {
 func (m *machines) start(p *corev1.Pod, x *pod) {
 	m.last++
 	x.ip = fmt.Sprintf("10.1.%d.%d", m.last/250, 1+m.last%250)
-	l, err := m.net.listen(x.ip, fmt.Sprintf(":%d", supply.PortGRPC))
+	l, err := m.net.Listen(x.ip, fmt.Sprintf(":%d", supply.PortGRPC))
 	must(err)
 	x.server = grpc.NewServer()
 	pb.RegisterGRPCInferenceServiceServer(x.server, m.workers)

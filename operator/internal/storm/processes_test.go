@@ -64,7 +64,7 @@ func (w *storm) launch(name string, run func(context.Context, *process) error) *
 		defer close(p.ended)
 		err := run(ctx, p)
 		p.link.kill() // what it left running ends with a process
-		w.net.kill(p.ip, false)
+		w.net.Kill(p.ip, false)
 		_, _ = fmt.Fprintf(&w.log, "%v %s ended: %v\n", time.Since(w.begun), p.name, err)
 	}()
 	return p
@@ -75,7 +75,7 @@ func (w *storm) launch(name string, run func(context.Context, *process) error) *
 func (w *storm) kill(p *process, vanishes bool) {
 	p.killed = true
 	p.link.kill()
-	w.net.kill(p.ip, vanishes)
+	w.net.Kill(p.ip, vanishes)
 	p.stop()
 	w.unkind = time.Now()
 }
@@ -102,7 +102,7 @@ func (w *storm) dispatcher() *process {
 		d, err := dispatcher.New(dispatcher.Options{Config: p.link.config(), Namespace: namespace, Fleet: fleetName,
 			Pod: p.name, Address: p.ip, HTTP: p.ip + ":8000", GRPC: p.ip + ":8001", Admin: p.ip + ":8002",
 			Lease: 3 * time.Second, Renew: time.Second, NotReady: 2 * time.Second, Drain: 30 * time.Second,
-			Supply: source.Supplier(log), Net: w.net.of(p.ip), Log: log})
+			Supply: source.Supplier(log), Net: w.net.Of(p.ip), Log: log})
 		if err != nil {
 			return err
 		}

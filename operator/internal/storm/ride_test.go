@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/sluice-serving/sluice/internal/memnet"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/internal/fakeworker"
 	"github.com/sluice-serving/sluice/operator/kinds"
@@ -60,7 +61,7 @@ func (c *counts) add(x counts) {
 type storm struct {
 	script      *script
 	api         *apiServer
-	net         *network
+	net         *memnet.Network
 	machines    *machines
 	user        client.Client
 	client      *http.Client
@@ -133,7 +134,7 @@ func (w *storm) fail(format string, args ...any) {
 func ride(s *script) (counts, string) {
 	scheme, err := kinds.Scheme()
 	must(err)
-	api, network := newAPIServer(scheme), newNetwork()
+	api, network := newAPIServer(scheme), memnet.New()
 	w := &storm{script: s, api: api, net: network, rand: rand.New(rand.NewPCG(s.seed, 2)), begun: time.Now(),
 		changedAt: make(map[string]time.Time), overlaps: make(map[int]time.Time)}
 	w.machines = &machines{api: api, net: network, rand: w.rand, pods: make(map[types.UID]*pod),
@@ -143,7 +144,7 @@ func ride(s *script) (counts, string) {
 	must(err)
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (
 		net.Conn, error) {
-		return network.dial(ctx, outside, address)
+		return network.Dial(ctx, outside, address)
 	}}
 	w.client = &http.Client{Transport: transport}
 	w.world()
@@ -318,10 +319,8 @@ func (w *storm) one(p *process, app string) {
 // isolated reports whether a dispatcher reaches nobody whom it knows and who reaches the API server, so that it cannot
 // know that others, such as one that has started since, have taken its cells.
 func (w *storm) isolated(p *process) bool {
-	w.net.mu.Lock()
-	defer w.net.mu.Unlock()
 	for _, x := range w.live() {
-		if x != p && x.begun.Before(p.cutAt) && !x.link.now().cut && !w.net.cuts[pair(p.ip, x.ip)] {
+		if x != p && x.begun.Before(p.cutAt) && !x.link.now().cut && !w.net.IsCut(p.ip, x.ip) {
 			return false
 		}
 	}

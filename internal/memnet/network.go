@@ -1,10 +1,13 @@
-package storm
+// Package memnet is a network in memory for whole-system tests: hosts that listen and connect, connections that are
+// cut, dropped and healed, hosts that end or vanish.
+package memnet
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,8 +16,8 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/listen"
 )
 
-// network connects addresses in memory. Between two of them it can be cut.
-type network struct {
+// Network connects addresses in memory. Between two of them it can be cut. It is safe for concurrent use.
+type Network struct {
 	mu        sync.Mutex
 	ports     map[string]int
 	listeners map[string]*listener // by HOST:PORT
@@ -28,21 +31,23 @@ type network struct {
 // silence is after how long a side gives up that hears nothing, as the sockets of a dispatcher do.
 const silence = 5 * time.Second
 
-func newNetwork() *network {
-	return &network{ports: make(map[string]int), listeners: make(map[string]*listener), conns: make(map[*conn]bool),
+// New returns a network without hosts.
+func New() *Network {
+	return &Network{ports: make(map[string]int), listeners: make(map[string]*listener), conns: make(map[*conn]bool),
 		cuts: make(map[[2]string]bool), gone: make(map[string]bool), dead: make(map[string]bool),
 		healed: make(chan struct{})}
 }
 
-// of is the network as a host has it.
-func (n *network) of(host string) listen.Net {
+// Of is the network as a host has it.
+func (n *Network) Of(host string) listen.Net {
 	return listen.Net{
-		Listener: func(address string) (net.Listener, error) { return n.listen(host, address) },
-		Dialer:   func(ctx context.Context, address string) (net.Conn, error) { return n.dial(ctx, host, address) },
+		Listener: func(address string) (net.Listener, error) { return n.Listen(host, address) },
+		Dialer:   func(ctx context.Context, address string) (net.Conn, error) { return n.Dial(ctx, host, address) },
 	}
 }
 
-func (n *network) listen(host, address string) (net.Listener, error) {
+// Listen has a host take connections. Port 0 is a free one.
+func (n *Network) Listen(host, address string) (net.Listener, error) {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -69,7 +74,8 @@ func pair(a, b string) [2]string {
 	return [2]string{a, b}
 }
 
-func (n *network) dial(ctx context.Context, from, address string) (net.Conn, error) {
+// Dial connects a host to an address. A host may be one that nobody listens on.
+func (n *Network) Dial(ctx context.Context, from, address string) (net.Conn, error) {
 	failed := func(err error) (net.Conn, error) { return nil, &net.OpError{Op: "dial", Net: "tcp", Err: err} }
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -118,8 +124,8 @@ func (n *network) dial(ctx context.Context, from, address string) (net.Conn, err
 	return failed(err)
 }
 
-// cut has nothing get through between two hosts until they are healed. Connections end after a while.
-func (n *network) cut(a, b string) {
+// Cut has nothing get through between two hosts until they are healed. Connections end after a while.
+func (n *Network) Cut(a, b string) {
 	n.mu.Lock()
 	n.cuts[pair(a, b)] = true
 	n.mu.Unlock()
@@ -133,7 +139,8 @@ func (n *network) cut(a, b string) {
 	})
 }
 
-func (n *network) heal(a, b string) {
+// Heal ends a cut.
+func (n *Network) Heal(a, b string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.cuts, pair(a, b))
@@ -141,8 +148,19 @@ func (n *network) heal(a, b string) {
 	n.healed = make(chan struct{})
 }
 
-// drop ends connections.
-func (n *network) drop(which func(*conn) bool) {
+// IsCut reports whether nothing gets through between two hosts.
+func (n *Network) IsCut(a, b string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.cuts[pair(a, b)]
+}
+
+// Drop ends all connections of a host.
+func (n *Network) Drop(host string) {
+	n.drop(func(c *conn) bool { return c.hosts[0] == host || c.hosts[1] == host })
+}
+
+func (n *Network) drop(which func(*conn) bool) {
 	n.mu.Lock()
 	var list []*conn
 	for c := range n.conns {
@@ -156,8 +174,8 @@ func (n *network) drop(which func(*conn) bool) {
 	}
 }
 
-// kill ends what a host listens on and its connections. One that vanishes does not even refuse: others wait in vain.
-func (n *network) kill(host string, vanishes bool) {
+// Kill ends what a host listens on and its connections. One that vanishes does not even refuse: others wait in vain.
+func (n *Network) Kill(host string, vanishes bool) {
 	n.mu.Lock()
 	n.gone[host], n.dead[host] = vanishes, true
 	for at, l := range n.listeners {
@@ -167,16 +185,15 @@ func (n *network) kill(host string, vanishes bool) {
 		}
 	}
 	n.mu.Unlock()
-	of := func(c *conn) bool { return c.hosts[0] == host || c.hosts[1] == host }
 	if vanishes {
-		time.AfterFunc(silence, func() { n.drop(of) })
+		time.AfterFunc(silence, func() { n.Drop(host) })
 		return
 	}
-	n.drop(of)
+	n.Drop(host)
 }
 
 type listener struct {
-	n      *network
+	n      *Network
 	at     string
 	conns  chan net.Conn
 	once   sync.Once
@@ -205,15 +222,13 @@ func (l *listener) Close() error {
 }
 
 func (l *listener) Addr() net.Addr {
-	a, err := net.ResolveTCPAddr("tcp", l.at)
-	must(err)
-	return a
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(l.at))
 }
 
 // conn is one side of a connection.
 type conn struct {
 	net.Conn
-	n             *network
+	n             *Network
 	hosts         [2]string
 	local, remote net.Addr
 	once          sync.Once
