@@ -2,14 +2,22 @@ package server
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -20,8 +28,15 @@ const (
 	junk = -3 // nothing that can be loaded
 )
 
-// change has a model or function become what adds a number, once the earlier changes of it are over.
-func (w *storm) change(name string, number int, method, path string, body []byte, write func() error) {
+// stormCall is a request.
+type stormCall struct {
+	method, path string
+	body         []byte
+}
+
+// change has a model or function become what adds a number by a write and calls, once the earlier changes of it are
+// over.
+func (w *storm) change(name string, number int, write func(), calls ...stormCall) {
 	l, x := w.life, w.names[name]
 	w.changes.Go(func() {
 		ctx, done := context.WithTimeout(l.calls, stormWait)
@@ -38,7 +53,7 @@ func (w *storm) change(name string, number int, method, path string, body []byte
 			return
 		}
 		if write != nil {
-			must(write())
+			w.disk.with(write)
 			x.file = number
 		}
 		if number == same {
@@ -49,7 +64,13 @@ func (w *storm) change(name string, number int, method, path string, body []byte
 			x.numbers = append(x.numbers, number)
 		}
 		w.mu.Unlock()
-		code, said := w.call(ctx, l, method, path, body)
+		var code int
+		var said string
+		for _, c := range calls {
+			if code, said = w.call(ctx, l, c.method, c.path, c.body); code != http.StatusOK {
+				break
+			}
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		switch {
@@ -105,6 +126,30 @@ func (w *storm) infer(ctx context.Context, l *stormLife, name string, items int)
 		from = x.deleted
 	}
 	w.mu.Unlock()
+	ask := w.overHTTP
+	if items%2 == 0 {
+		ask = w.overGRPC
+	}
+	code, data := ask(ctx, l, name, items)
+	if code != http.StatusOK {
+		return code, 0
+	}
+	if len(data) != 2*items {
+		w.fail("%s: the answer to %d items is %v", name, items, data)
+		return code, 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	number = data[0]
+	had := slices.ContainsFunc(x.numbers[from:], func(n int) bool { return n >= 0 && float32(n) == number })
+	if !had || slices.ContainsFunc(data, func(y float32) bool { return y != number }) {
+		w.failing("%s added %v, it can be one of %v", name, data, x.numbers[from:])
+	}
+	return code, number
+}
+
+// overHTTP sends a query and returns the answer's status and numbers.
+func (w *storm) overHTTP(ctx context.Context, l *stormLife, name string, items int) (int, []float32) {
 	query, err := json.Marshal(map[string]any{
 		"parameters": map[string]any{"timeout": stormTimeout.Microseconds()},
 		"inputs": []any{map[string]any{
@@ -113,23 +158,46 @@ func (w *storm) infer(ctx context.Context, l *stormLife, name string, items int)
 	})
 	must(err)
 	code, text := w.call(ctx, l, "POST", "/v2/models/"+name+"/infer", query)
-	if code != http.StatusOK {
-		return code, 0
-	}
 	var said struct{ Outputs []struct{ Data []float32 } }
-	if err := json.Unmarshal([]byte(text), &said); err != nil || len(said.Outputs) != 1 ||
-		len(said.Outputs[0].Data) != 2*items {
+	if code != http.StatusOK {
+		return code, nil
+	}
+	if err := json.Unmarshal([]byte(text), &said); err != nil || len(said.Outputs) != 1 {
 		w.fail("%s: %v, an answer is %s", name, err, text)
-		return code, 0
+		return code, nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	number = said.Outputs[0].Data[0]
-	had := slices.ContainsFunc(x.numbers[from:], func(n int) bool { return n >= 0 && float32(n) == number })
-	if !had || slices.ContainsFunc(said.Outputs[0].Data, func(y float32) bool { return y != number }) {
-		w.failing("%s added %v, it can be one of %v", name, said.Outputs[0].Data, x.numbers[from:])
+	return code, said.Outputs[0].Data
+}
+
+// overGRPC does the same, with the status that HTTP has for an answer's.
+func (w *storm) overGRPC(ctx context.Context, l *stormLife, name string, items int) (int, []float32) {
+	timeout := pb.InferParameter{ParameterChoice: &pb.InferParameter_Int64Param{Int64Param: stormTimeout.Microseconds()}}
+	answer, err := pb.NewGRPCInferenceServiceClient(l.grpc).ModelInfer(ctx, &pb.ModelInferRequest{
+		ModelName: name, Parameters: map[string]*pb.InferParameter{"timeout": &timeout},
+		Inputs: []*pb.ModelInferRequest_InferInputTensor{{
+			Name: "x", Datatype: "FP32", Shape: []int64{int64(items), 2},
+			Contents: &pb.InferTensorContents{Fp32Contents: make([]float32, 2*items)},
+		}},
+	}, grpc.WaitForReady(false))
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.Internal, codes.Unknown:
+		return http.StatusInternalServerError, nil
+	case codes.NotFound:
+		return http.StatusNotFound, nil
+	default:
+		return http.StatusServiceUnavailable, nil
 	}
-	return code, number
+	outputs, err := oip.DecodeOutputs(answer)
+	if err != nil || len(outputs) != 1 {
+		w.fail("%s: %v, an answer is %v", name, err, answer)
+		return http.StatusOK, nil
+	}
+	data := make([]float32, len(outputs[0].Data)/4)
+	for k := range data {
+		data[k] = math.Float32frombits(binary.LittleEndian.Uint32(outputs[0].Data[4*k:]))
+	}
+	return http.StatusOK, data
 }
 
 // calm waits until faults are over, and looks whether all is as it was acknowledged.

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
-	"net/http/httptest"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -17,9 +19,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/functions"
+	"github.com/sluice-serving/sluice/internal/memnet"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -30,7 +36,7 @@ store: data
 device_types: [{name: local, cores: 2}]
 workers: [{name: here, device_type: local}, {name: there, device_type: local}]
 models: {repository: models, control: explicit}
-server: {not_ready: 0s, http: "127.0.0.1:0", grpc: "off", admin: "off"}
+server: {not_ready: 0s, http: "127.0.0.1:8000", grpc: "127.0.0.1:8001", admin: "127.0.0.1:8002"}
 system: {name: %s}
 `
 
@@ -58,12 +64,15 @@ func (c *stormCounts) add(x stormCounts) {
 //   - once faults are over, a function whose deployment was acknowledged answers, also after a restart and a kill, and
 //     so does a model that was loaded since the start; what was deleted or unloaded does not;
 //   - a server and a model that say that they are ready then answer a query;
-//   - the engine is whole, nothing panics that was not made to, and no goroutine is left at the end.
+//   - the engine is whole, nothing panics that was not made to, and no goroutine is left at the end;
+//   - a journal replays, up to where a kill or a full disk has cut it off.
 type storm struct {
 	script  *stormScript
+	begun   time.Time
+	net     *memnet.Network
+	disk    stormDisk
 	dir     string
 	starts  int
-	sums    []string // of files for functions, by the number that they add
 	weather *stormWeather
 	log     kept
 	life    *stormLife
@@ -79,6 +88,9 @@ type storm struct {
 // stormLife is a server from its start to its end.
 type stormLife struct {
 	s     *Server
+	ip    string
+	http  *http.Client
+	grpc  *grpc.ClientConn
 	stop  context.CancelFunc
 	done  chan error
 	calls context.Context // of changes: they end when the server does
@@ -96,9 +108,9 @@ type stormName struct {
 	deleted int           // the latest of them that was acknowledged as gone
 }
 
-// ride runs a script in a folder and returns how it failed, "" for not at all.
-func ride(dir string, script *stormScript) (stormCounts, string) {
-	w := &storm{script: script, dir: dir, names: make(map[string]*stormName),
+// ride runs a script in a folder.
+func ride(dir string, script *stormScript) *storm {
+	w := &storm{script: script, dir: dir, begun: time.Now(), net: memnet.New(), names: make(map[string]*stormName),
 		weather: &stormWeather{
 			fault: make(map[serving.WorkerID]stormFault), until: make(map[serving.WorkerID]time.Time),
 		}}
@@ -109,13 +121,17 @@ func ride(dir string, script *stormScript) (stormCounts, string) {
 		}
 		must(addModel(filepath.Join(dir, "models", fmt.Sprint("m", k), "1", "model.onnx"), 0))
 	}
-	must(os.WriteFile(filepath.Join(dir, "sluice.yaml"), fmt.Appendf(nil, stormWorld, script.system), 0o600))
-	if !w.start() {
-		return w.counts, strings.Join(w.failed, "\n")
+	world := fmt.Sprintf(stormWorld, script.system)
+	if script.journal {
+		world += "telemetry: {journal: journal}\n"
 	}
-	begun := time.Now()
+	must(os.WriteFile(filepath.Join(dir, "sluice.yaml"), []byte(world), 0o600))
+	defer w.disk.empty()
+	if !w.start() {
+		return w
+	}
 	for _, e := range script.events {
-		time.Sleep(time.Until(begun.Add(e.at)))
+		time.Sleep(time.Until(w.begun.Add(e.at)))
 		if w.do(e); len(w.failed) > 0 {
 			break
 		}
@@ -127,7 +143,17 @@ func ride(dir string, script *stormScript) (stormCounts, string) {
 		w.stop()
 	}
 	w.check()
-	return w.counts, strings.Join(w.failed, "\n")
+	return w
+}
+
+// again starts the server on what a ride has left, where the clock begins anew.
+func (w *storm) again() {
+	w.asked, w.changes, w.net = sync.WaitGroup{}, sync.WaitGroup{}, memnet.New()
+	if w.start() {
+		w.calm()
+		w.stop()
+	}
+	w.check()
 }
 
 func must(err error) {
@@ -151,18 +177,22 @@ func (w *storm) failing(format string, args ...any) {
 
 // start begins a life. It returns false where the system cannot be used so.
 func (w *storm) start() bool {
-	o, err := host.Open(filepath.Join(w.dir, "sluice.yaml"), host.Options{})
+	l := &stormLife{ip: fmt.Sprintf("10.0.0.%d", w.counts.Starts+1), done: make(chan error, 1)}
+	o, err := host.Open(filepath.Join(w.dir, "sluice.yaml"), host.Options{Net: w.net.Of(l.ip)})
 	must(err)
 	p, err := o.Begin(context.Background())
 	var s *Server
 	if err == nil {
 		s, err = New(context.Background(), p, Options{
-			HTTP: "off", ModelControl: true, Log: slog.New(slog.NewTextHandler(&w.log, nil)), over: w.weather.over,
+			ModelControl: true, Log: slog.New(slog.NewTextHandler(&w.log, nil)), over: w.weather.over,
 		})
 	}
 	switch {
 	case w.counts.Starts == 0 && (fault.Of(err) == fault.Config || fault.Of(err) == fault.Missing):
 		return false
+	case err != nil && w.disk.isFull():
+		w.disk.empty()
+		return w.start()
 	case err != nil:
 		w.fail("it does not start: %v", err)
 		return false
@@ -172,32 +202,15 @@ func (w *storm) start() bool {
 	}
 	token, err := os.ReadFile(filepath.Join(w.dir, "data", "admin.token"))
 	must(err)
-	l := &stormLife{s: s, done: make(chan error, 1), token: strings.TrimSpace(string(token))}
+	l.s, l.token = s, strings.TrimSpace(string(token))
+	w.connect(l)
 	var ctx context.Context
 	ctx, l.stop = context.WithCancel(context.Background())
 	l.calls, l.leave = context.WithCancel(context.Background())
 	go func() { l.done <- s.Serve(ctx) }()
 	w.life = l
 	w.counts.Starts++
-	if w.sums == nil {
-		for k := range 32 {
-			w.upload(k)
-		}
-	}
 	return true
-}
-
-// upload sends a model for functions, that adds a number.
-func (w *storm) upload(number int) {
-	path := filepath.Join(w.dir, "sent.onnx")
-	must(addModel(path, float32(number)))
-	b, err := os.ReadFile(path)
-	must(err)
-	sum := sha256.Sum256(b)
-	w.sums = append(w.sums, hex.EncodeToString(sum[:]))
-	if code, text := w.call(context.Background(), w.life, "PUT", functions.PathModels+w.sums[number], b); code != 200 {
-		w.fail("a model is not taken: %d %s", code, text)
-	}
 }
 
 // stop ends a life as a signal does. Changes end, since clients that wait for one would keep the server.
@@ -206,10 +219,12 @@ func (w *storm) stop() {
 	l.leave()
 	w.changes.Wait()
 	l.stop()
-	if err := <-l.done; err != nil {
+	if err := <-l.done; err != nil && !l.dead && !w.disk.wasFull {
 		w.fail("the server ended with: %v", err)
 	}
 	w.asked.Wait()
+	l.http.CloseIdleConnections()
+	must(l.grpc.Close())
 	// A model of the repository is served when a client says so, in each life anew.
 	for name, x := range w.names {
 		if name[0] == 'm' {
@@ -224,32 +239,80 @@ func (w *storm) kill() {
 	w.life.dead = true
 	w.starts++
 	next := filepath.Join(filepath.Dir(w.dir), fmt.Sprint(w.starts))
-	must(os.CopyFS(next, os.DirFS(w.dir)))
-	must(os.Chmod(filepath.Join(next, "data", "admin.token"), 0o600)) // which CopyFS does not keep
+	w.disk.with(func() {
+		must(os.CopyFS(next, os.DirFS(w.dir)))
+		must(os.Chmod(filepath.Join(next, "data", "admin.token"), 0o600)) // which CopyFS does not keep
+	})
+	w.net.Kill(w.life.ip, false)
 	w.stop()
 	w.dir = next
 }
 
-// call hands a request to the server, of its admin address where the path is one of functions.
+// deployment is how a client has a function be what adds a number: it sends the model, then what is to become of it.
+func (w *storm) deployment(name string, number int) []stormCall {
+	var model []byte
+	w.disk.with(func() {
+		path := filepath.Join(w.dir, "sent.onnx")
+		must(addModel(path, float32(number)))
+		var err error
+		model, err = os.ReadFile(path)
+		must(err)
+	})
+	sum := sha256.Sum256(model)
+	digest := hex.EncodeToString(sum[:])
+	b, err := json.Marshal(functions.Deployment{Model: digest, LatencyMS: 1000, Percentile: 99, MaxBatch: 4})
+	must(err)
+	return []stormCall{{"PUT", functions.PathModels + digest, model}, {"PUT", functions.PathFunctions + name, b}}
+}
+
+// outside is where clients are.
+const outside = "10.9.0.1"
+
+// connect makes the clients of a life.
+func (w *storm) connect(l *stormLife) {
+	l.http = &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			_, port, err := net.SplitHostPort(address)
+			must(err)
+			return w.net.Dial(ctx, outside, net.JoinHostPort(l.ip, port))
+		},
+	}}
+	var err error
+	l.grpc, err = grpc.NewClient("passthrough:///"+net.JoinHostPort(l.ip, "8001"), w.net.Of(outside).GRPC(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	must(err)
+}
+
+// call sends a request, to the admin address where the path is one of functions, and returns the answer's code, 0 for
+// none, and text.
 func (w *storm) call(ctx context.Context, l *stormLife, method, path string, body []byte) (int, string) {
-	h := l.s.Handler()
+	at := "http://localhost:8000"
 	if strings.HasPrefix(path, "/v1/") {
-		h = l.s.AdminHandler()
+		at = "http://localhost:8002"
 	}
-	r := httptest.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, at+path, bytes.NewReader(body))
+	must(err)
 	r.Header.Set("Authorization", "Bearer "+l.token)
 	if strings.HasPrefix(path, functions.PathFunctions) {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	to := httptest.NewRecorder()
-	h.ServeHTTP(to, r)
-	return to.Code, to.Body.String()
+	answer, err := l.http.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return answer.StatusCode, string(text)
 }
 
 // do has an event happen.
 func (w *storm) do(e stormEvent) {
 	model, function := fmt.Sprint("m", e.who), fmt.Sprint("f", e.who)
-	load := "/v2/repository/models/" + model + "/load"
+	repository := "/v2/repository/models/" + model
+	load := stormCall{"POST", repository + "/load", nil}
 	file := filepath.Join(w.dir, "models", model, "1", "model.onnx")
 	switch e.deed {
 	case queriesCome:
@@ -257,32 +320,43 @@ func (w *storm) do(e stormEvent) {
 			w.asked.Go(func() { w.ask(e, k) })
 		}
 	case modelLoads:
-		w.change(model, same, "POST", load, nil, nil)
+		w.change(model, same, nil, load)
 	case modelReplaced:
-		w.change(model, e.n, "POST", load, nil, func() error { return addModel(file, float32(e.n)) })
+		w.change(model, e.n, func() { must(addModel(file, float32(e.n))) }, load)
 	case modelBroken:
-		w.change(model, junk, "POST", load, nil, func() error { return os.WriteFile(file, []byte("junk"), 0o600) })
+		w.change(model, junk, func() { must(os.WriteFile(file, []byte("junk"), 0o600)) }, load)
 	case modelUnloads:
-		w.change(model, gone, "POST", "/v2/repository/models/"+model+"/unload", nil, nil)
+		w.change(model, gone, nil, stormCall{"POST", repository + "/unload", nil})
 	case functionDeployed:
-		b, err := json.Marshal(functions.Deployment{Model: w.sums[e.n], LatencyMS: 1000, Percentile: 99, MaxBatch: 4})
-		must(err)
-		w.change(function, e.n, "PUT", functions.PathFunctions+function, b, nil)
+		w.change(function, e.n, nil, w.deployment(function, e.n)...)
 	case functionDeleted:
-		w.change(function, gone, "DELETE", functions.PathFunctions+function, nil, nil)
+		w.change(function, gone, nil, stormCall{"DELETE", functions.PathFunctions + function, nil})
 	case workerFails:
 		w.weather.set(serving.WorkerID(e.who), stormFault(e.n), e.long)
 	case serverStops:
 		w.stop()
-		w.start()
+		w.restart(e)
 	case serverKilled:
 		w.kill()
-		w.start()
+		w.restart(e)
+	case diskFills:
+		w.disk.fill(uint64(1<<(10+e.n%12)), e.long)
+	case connectionsEnd:
+		w.net.Drop(outside)
 	}
+}
+
+// restart begins the next life, for some events a year later.
+func (w *storm) restart(e stormEvent) {
+	jump := [...]time.Duration{0, 0, time.Hour, 400 * 24 * time.Hour}[e.n%4]
+	time.Sleep(jump)
+	w.begun = w.begun.Add(jump)
+	w.start()
 }
 
 // check is what must hold at the end.
 func (w *storm) check() {
+	w.replay()
 	for line := range strings.Lines(w.log.String()) {
 		if strings.Contains(line, "panic") && !strings.Contains(line, "on purpose") {
 			w.fail("%.3000s", line)
@@ -291,6 +365,26 @@ func (w *storm) check() {
 	synctest.Wait()
 	if left := stormGoroutines(); left != "" {
 		w.fail("left are:\n%s", left)
+	}
+}
+
+// replay looks whether what was written down of the lives gives the same decisions.
+func (w *storm) replay() {
+	list, err := filepath.Glob(filepath.Join(w.dir, "journal*"))
+	must(err)
+	for _, path := range list {
+		r, err := host.Replay(path)
+		switch torn := w.starts > 0 || w.disk.wasFull; {
+		case err != nil && (!torn || fault.Of(err) == fault.Failed):
+			w.fail("%s: %v", path, err)
+		case err == nil && r.Difference != nil:
+			w.fail("%s: %v", path, r.Difference)
+		case err == nil && r.Cut != nil && !torn:
+			w.fail("%s is cut off: %v", path, r.Cut)
+		}
+	}
+	if w.script.journal != (len(list) > 0) && !w.disk.wasFull {
+		w.fail("journals: %v", list)
 	}
 }
 

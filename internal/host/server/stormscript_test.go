@@ -25,17 +25,19 @@ const (
 	workerFails
 	serverStops // and starts again
 	serverKilled
+	diskFills
+	connectionsEnd
 )
 
 var stormDeeds = [...]string{"queries", "load", "replace", "break", "unload", "deploy", "delete", "fault", "restart",
-	"kill"}
+	"kill", "full disk", "connections"}
 
 // stormEvent is one of a script. What its numbers mean depends on the deed.
 type stormEvent struct {
 	at   time.Duration
 	deed stormDeed
 	who  int // number of a model, function or worker
-	n    int // queries, the number that a model adds, or the fault
+	n    int // queries, the number that a model adds, the fault, or what the clock or the disk does
 	long time.Duration
 }
 
@@ -45,11 +47,13 @@ func (e stormEvent) String() string {
 
 // stormScript is a system and what happens to it.
 type stormScript struct {
-	seed   uint64
-	system string
-	serves bool // the system's planner is the default's, which leaves no app without a machine
-	fixed  bool // workers keep their app, so that a new one may find none
-	events []stormEvent
+	seed    uint64
+	system  string
+	serves  bool // the system's planner is the default's, which leaves no app without a machine
+	fixed   bool // workers keep their app, so that a new one may find none
+	back    bool // at the end it starts once more, on a machine whose clock was set back to the beginning
+	journal bool
+	events  []stormEvent
 }
 
 func (s *stormScript) String() string {
@@ -83,8 +87,11 @@ func newStorm(seed uint64, names []string) *stormScript {
 	add := func(d stormDeed) {
 		e := stormEvent{at: time.Duration(rng.IntN(20_000)) * time.Millisecond, deed: d, who: rng.IntN(stormNames),
 			n: 1 + rng.IntN(30), long: time.Duration(1+rng.IntN(4000)) * time.Millisecond}
-		if d == workerFails {
+		switch d {
+		case workerFails:
 			e.n = 1 + rng.IntN(int(stormFaults)-1)
+		case diskFills:
+			e.long *= 3
 		}
 		s.events = append(s.events, e)
 	}
@@ -100,6 +107,20 @@ func newStorm(seed uint64, names []string) *stormScript {
 	for range rng.IntN(2) {
 		add(serverKilled)
 	}
+	rng = rand.New(rand.NewPCG(seed, 41)) // the events above are those that a seed had before there were these
+	for range rng.IntN(2) {
+		add(diskFills)
+	}
+	for range rng.IntN(3) {
+		add(connectionsEnd)
+	}
+	if rng.IntN(2) == 0 { // something to serve, from the beginning
+		for who := range stormNames {
+			s.events = append(s.events, stormEvent{deed: modelLoads, who: who},
+				stormEvent{deed: functionDeployed, who: who, n: 31 - who})
+		}
+	}
+	s.back, s.journal = rng.IntN(4) == 0, rng.IntN(2) == 0
 	slices.SortStableFunc(s.events, func(a, b stormEvent) int { return cmp.Compare(a.at, b.at) })
 	return s
 }
