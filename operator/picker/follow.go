@@ -12,14 +12,14 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/sluice-serving/sluice/internal/api/listen"
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
+	"github.com/sluice-serving/sluice/operator/kinds"
 )
 
 // Values of v1alpha1.LabelRole.
@@ -43,19 +43,19 @@ type Follower struct {
 
 // NewFollower watches nothing before Run.
 func NewFollower(o Options) (*Follower, error) {
-	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+	scheme, err := kinds.Scheme()
+	if err != nil {
 		return nil, err
 	}
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelFleet: o.Fleet})
 	only := cache.ByObject{Namespaces: map[string]cache.Config{o.Namespace: {}}, Label: ours,
 		Transform: cache.TransformStripManagedFields()}
-	c, err := cache.New(o.Config, cache.Options{Scheme: scheme, ByObject: map[client.Object]cache.ByObject{
+	c, err := cache.New(o.Config, cache.Options{Scheme: scheme, Mapper: kinds.Mapper(), ByObject: map[client.Object]cache.ByObject{
 		&corev1.Pod{}: only, &coordinationv1.Lease{}: only}})
 	if err != nil {
 		return nil, fmt.Errorf("picker: %w", err)
 	}
-	asks := &http.Client{Transport: keyed{o.Key}}
+	asks := &http.Client{Transport: newKeyed(o)}
 	return &Follower{o: o, cache: c, http: asks, changed: make(chan struct{}, 1), log: o.Log,
 		cells: map[int]*cellState{}, known: map[string]*Endpoint{}}, nil
 }
@@ -82,6 +82,7 @@ func (f *Follower) Run(ctx context.Context, use func(*Table)) error {
 	}
 	tick := time.NewTicker(f.o.Every)
 	defer tick.Stop()
+	defer f.http.CloseIdleConnections()
 	look := true
 	for {
 		t, err := f.table(ctx, look)
@@ -238,5 +239,7 @@ type Options struct {
 	// has gateways go their own way while no picker answers.
 	Service  string
 	FailOpen bool
-	Log      *slog.Logger
+	// Net is the network that leads to dispatchers.
+	Net listen.Net
+	Log *slog.Logger
 }

@@ -4,6 +4,7 @@ package fakeworker
 import (
 	"context"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,11 +26,34 @@ type Workers struct {
 
 	mu     sync.Mutex
 	loaded map[claim]map[string]bool // runs that need a model, by the pod's address and the model
+	lies   map[string]Lie            // by the pod's address
+}
+
+// Lie is how answers are not what they should be.
+type Lie int
+
+// The lies.
+const (
+	None Lie = iota
+	MoreRows
+	FewerBytes
+	OtherName
+	OtherType
+	NoOutputs
+	Lies // how many there are
+)
+
+// Lie has the answers of a pod be wrong from now on, or right.
+func (w *Workers) Lie(address string, l Lie) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lies[address] = l
 }
 
 // New returns workers on which a batch takes what takes says.
 func New(takes func(items int64) time.Duration) *Workers {
-	return &Workers{takes: takes, loaded: make(map[claim]map[string]bool)}
+	return &Workers{takes: takes, loaded: make(map[claim]map[string]bool),
+		lies: make(map[string]Lie)}
 }
 
 // claim is a model at the address of a pod.
@@ -121,7 +145,24 @@ func (w *Workers) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.
 	case <-ctx.Done():
 		return nil, status.FromContextError(ctx.Err()).Err()
 	}
+	w.mu.Lock()
+	lie := w.lies[address(ctx)]
+	w.mu.Unlock()
+	y := tensor.Tensor{Name: "y", DType: in[0].DType, Shape: in[0].Shape, Data: in[0].Data}
+	switch lie {
+	case MoreRows:
+		y.Shape = []int64{y.Shape[0] + 1, y.Shape[1]}
+		y.Data = append(slices.Clone(y.Data), y.Data[:int64(len(y.Data))/in[0].Shape[0]]...)
+	case FewerBytes:
+		y.Data = y.Data[:len(y.Data)-1]
+	case OtherName:
+		y.Name = "z"
+	case OtherType:
+		y.DType = tensor.Int32
+	}
 	out := &pb.ModelInferResponse{ModelName: r.GetModelName(), ModelVersion: "1"}
-	oip.EncodeOutputs(out, []tensor.Tensor{{Name: "y", DType: in[0].DType, Shape: in[0].Shape, Data: in[0].Data}}, nil)
+	if lie != NoOutputs {
+		oip.EncodeOutputs(out, []tensor.Tensor{y}, nil)
+	}
 	return out, nil
 }

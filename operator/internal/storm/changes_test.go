@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/controller"
+	"github.com/sluice-serving/sluice/operator/internal/fakeworker"
 )
 
 // prices of machine types in $/h, and how many nodes there are of each.
@@ -145,6 +146,15 @@ func (w *storm) cutPeers(lasts time.Duration, a, b *process) {
 	w.later(lasts, func() { w.net.Heal(a.ip, b.ip) })
 }
 
+// lie has a machine give wrong answers for a while.
+func (w *storm) lie(lasts time.Duration, ip string, how fakeworker.Lie) {
+	w.machines.workers.Lie(ip, how)
+	w.mu.Lock()
+	w.lies = time.Now().Add(lasts + time.Minute)
+	w.mu.Unlock()
+	w.later(lasts, func() { w.machines.workers.Lie(ip, fakeworker.None) })
+}
+
 // do has an event happen.
 func (w *storm) do(e event) {
 	live := w.live()
@@ -182,6 +192,15 @@ func (w *storm) do(e event) {
 		if len(pods) > 0 {
 			w.machines.crash(pods[some(len(pods))])
 		}
+	case "a worker lies":
+		if len(pods) > 0 {
+			w.lie(e.lasts, pods[some(len(pods))].Status.PodIP, fakeworker.Lie(1+some(int(fakeworker.Lies)-1)))
+		}
+	case "a clock is set":
+		list := slices.Concat(w.operators, live, []*process{w.picker})
+		list[some(len(list))].link.fast.Store(int64(time.Duration(e.number-500) * time.Second))
+	case "kill the picker":
+		w.kill(w.picker, false)
 	case "no nodes":
 		w.machines.scarce[[]string{"small", "large"}[some(2)]] = time.Now().Add(e.lasts)
 	case "slow starts":
@@ -279,6 +298,9 @@ func (w *storm) settle() {
 		for _, app := range w.apps {
 			w.one(p, app)
 		}
+	}
+	for _, app := range w.apps {
+		w.pick(app)
 	}
 	// A plan may be changing at this moment.
 	var wrong []string

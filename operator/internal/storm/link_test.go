@@ -8,8 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,9 +31,11 @@ type faults struct {
 	broken bool          // deletions of pods fail
 }
 
-// link is a process's way to the API server: the transport of its clients.
+// link is a process's way to the API server: the transport of its clients. It has the process's clock differ from that
+// of all others, in that it changes the times in what the process reads and writes.
 type link struct {
-	api *apiServer
+	api  *apiServer
+	fast atomic.Int64 // nanoseconds by which the process's clock is
 
 	mu      sync.Mutex
 	rand    *rand.Rand
@@ -53,6 +58,30 @@ func (l *link) config() *rest.Config {
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON,
 			AcceptContentTypes: runtime.ContentTypeJSON}}
 }
+
+// times are points of time in JSON.
+var times = regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+
+// moved has all points of time in a text be later.
+func moved(text []byte, by time.Duration) []byte {
+	if by == 0 {
+		return text
+	}
+	return times.ReplaceAllFunc(text, func(b []byte) []byte {
+		t, err := time.Parse(time.RFC3339Nano, string(b))
+		if err != nil {
+			return b
+		}
+		layout := time.RFC3339
+		if _, part, ok := bytes.Cut(b, []byte(".")); ok {
+			layout = "2006-01-02T15:04:05." + strings.Repeat("0", len(part)-1) + "Z07:00"
+		}
+		return t.Add(by).AppendFormat(nil, layout)
+	})
+}
+
+// read is what the process reads of a text by its clock.
+func (l *link) read(text []byte) []byte { return moved(text, -time.Duration(l.fast.Load())) }
 
 func (l *link) set(f faults) {
 	l.mu.Lock()
@@ -152,6 +181,12 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
 	if r.Body != nil {
 		defer r.Body.Close()
+		written, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(ctx)
+		r.Body = io.NopCloser(bytes.NewReader(moved(written, time.Duration(l.fast.Load()))))
 	}
 	x := l.now()
 	if err := errors.Join(l.through(ctx), l.delay(ctx, x.slow)); err != nil {
@@ -182,7 +217,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := errors.Join(l.delay(ctx, x.slow), l.through(ctx)); err != nil {
 		return nil, err
 	}
-	answer := response(r, code, io.NopCloser(bytes.NewReader(body)))
+	answer := response(r, code, io.NopCloser(bytes.NewReader(l.read(body))))
 	if code == http.StatusTooManyRequests {
 		answer.Header.Set("Retry-After", "1")
 	}
@@ -270,7 +305,7 @@ type watch struct {
 func (w *watch) add(kind string, o any) {
 	b, err := json.Marshal(map[string]any{"type": kind, "object": o})
 	must(err)
-	w.buffer.Write(append(b, '\n'))
+	w.buffer.Write(append(w.l.read(b), '\n'))
 }
 
 func (w *watch) bookmark(annotations map[string]string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -57,6 +58,9 @@ func (w *storm) launch(name string, run func(context.Context, *process) error) *
 		link: newLink(w.api, w.script.seed*1000+uint64(w.count)), ended: make(chan struct{}),
 		begun: time.Now()}
 	p.link.set(w.faults)
+	if clock := rand.New(rand.NewPCG(w.script.seed, uint64(1000+w.count))); clock.IntN(2) == 0 {
+		p.link.fast.Store(clock.Int64N(int64(20*time.Minute)) - int64(10*time.Minute))
+	}
 	var ctx context.Context
 	ctx, p.stop = context.WithCancel(context.Background())
 	w.counts.Starts++

@@ -23,6 +23,7 @@ import (
 	"github.com/sluice-serving/sluice/operator/api/v1alpha1"
 	"github.com/sluice-serving/sluice/operator/internal/fakeworker"
 	"github.com/sluice-serving/sluice/operator/kinds"
+	"github.com/sluice-serving/sluice/operator/picker"
 )
 
 const (
@@ -55,7 +56,9 @@ func (c *counts) add(x counts) {
 //   - no two dispatchers that others reach hold a cell for longer than it takes to notice;
 //   - a dispatcher that is told to stop ends, and nothing is left of it;
 //   - machines cost more than the budget only while one plan follows another;
-//   - once faults are over, every app answers at every dispatcher, cells are held by those that live, statuses say what
+//   - no answer of a machine that gives wrong ones reaches a client;
+//   - a picker that reaches the API server names no machine for long that is gone;
+//   - once faults are over, every app answers at every dispatcher and where the picker says, cells are held by those that live, statuses say what
 //     there is, there are as many machines as plans want, within the budget, none of them of an app or cell that is
 //     gone, and the API server is asked for as little as nothing changes.
 type storm struct {
@@ -68,8 +71,12 @@ type storm struct {
 	rand        *rand.Rand
 	operators   []*process
 	dispatchers []*process
-	count       int    // of processes so far
-	faults      faults // of all links
+	picker      *process
+	table       picker.Server        // what the picker says
+	stale       map[string]time.Time // since when the picker names an address that nobody has
+	lies        time.Time            // until when a machine may give wrong answers
+	count       int                  // of processes so far
+	faults      faults               // of all links
 	apps        []string
 	changedAt   map[string]time.Time // when an app was made, changed or deleted
 	made        int                  // apps so far
@@ -136,7 +143,8 @@ func ride(s *script) (counts, string) {
 	must(err)
 	api, network := newAPIServer(scheme), memnet.New()
 	w := &storm{script: s, api: api, net: network, rand: rand.New(rand.NewPCG(s.seed, 2)), begun: time.Now(),
-		changedAt: make(map[string]time.Time), overlaps: make(map[int]time.Time)}
+		changedAt: make(map[string]time.Time), overlaps: make(map[int]time.Time),
+		stale: make(map[string]time.Time)}
 	w.machines = &machines{api: api, net: network, rand: w.rand, pods: make(map[types.UID]*pod),
 		scarce: make(map[string]time.Time), back: make(map[string]time.Time),
 		workers: fakeworker.New(func(items int64) time.Duration { return latency(int(items)) })}
@@ -151,6 +159,7 @@ func ride(s *script) (counts, string) {
 	for range 2 {
 		w.operators = append(w.operators, w.operator())
 	}
+	w.picker = w.startPicker()
 	w.pass(time.Minute)
 	begun := time.Now()
 	for _, e := range s.events {
@@ -214,6 +223,7 @@ func (w *storm) step() {
 	w.query()
 	w.watchHolders()
 	w.watchBudget()
+	w.watchPicker()
 }
 
 // deploy has as many processes as there are to be, as the Deployments' controller does.
@@ -230,6 +240,9 @@ func (w *storm) deploy() {
 			w.operators[k] = w.operator()
 		}
 	}
+	if w.picker.killed || w.picker.over() {
+		w.picker = w.startPicker()
+	}
 	live := w.live()
 	for k := len(live); k < want; k++ {
 		w.dispatchers = append(w.dispatchers, w.dispatcher())
@@ -237,6 +250,7 @@ func (w *storm) deploy() {
 	for k := want; k < len(live); k++ {
 		w.tell(live[k])
 	}
+	w.api.setDispatchers(w.dispatchers)
 }
 
 // live are the dispatchers that are to go on.
@@ -292,20 +306,27 @@ func (w *storm) one(p *process, app string) {
 	if code == http.StatusOK {
 		w.counts.Served++
 	}
+	lied := sent.Before(w.lies)
 	kind := p.killed || p.told || sent.Sub(w.unkind) < unkindFor
 	known := sent.Sub(w.changedAt[app]) > time.Minute
 	w.mu.Unlock()
 	switch {
 	case code == http.StatusOK:
 		var answer struct {
-			Name string `json:"model_name"`
+			Name    string `json:"model_name"`
+			Outputs []struct {
+				Name, Datatype string
+				Data           []float64
+			}
 		}
-		if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Name != app {
+		if err := json.Unmarshal([]byte(text), &answer); err != nil || answer.Name != app || len(answer.Outputs) != 1 ||
+			answer.Outputs[0].Name != "y" || answer.Outputs[0].Datatype != "FP32" ||
+			!slices.Equal(answer.Outputs[0].Data, []float64{1}) {
 			w.fail("a query of %s to %s has the answer %.200s", app, p.name, text)
 		}
 	case code == 0 && !kind:
 		w.fail("a query of %s to %s has no answer after %v: %s", app, p.name, time.Since(sent), text)
-	case code == http.StatusInternalServerError:
+	case code == http.StatusInternalServerError && !lied:
 		w.fail("a query of %s to %s: %s", app, p.name, text)
 	case code == http.StatusNotFound && known && !kind && slices.Contains(w.apps, app):
 		w.fail("a query of %s to %s: %s", app, p.name, text)
@@ -403,10 +424,10 @@ func (w *storm) end() {
 	for _, u := range w.undo {
 		u.do()
 	}
-	for _, p := range slices.Concat(w.operators, w.dispatchers) {
+	for _, p := range slices.Concat(w.operators, w.dispatchers, []*process{w.picker}) {
 		p.stop()
 	}
-	for _, p := range slices.Concat(w.operators, w.dispatchers) {
+	for _, p := range slices.Concat(w.operators, w.dispatchers, []*process{w.picker}) {
 		for begun := time.Now(); !p.over() && time.Since(begun) < 5*time.Minute; {
 			w.machines.step()
 			time.Sleep(poll)

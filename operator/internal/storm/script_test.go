@@ -38,6 +38,9 @@ var happenings = []struct {
 	{"change how many machines", 3}, {"change a template", 1},
 }
 
+// more are kinds of events that came later: they are drawn apart, so that a seed keeps the others.
+var more = []string{"a worker lies", "a clock is set", "kill the picker"}
+
 func newScript(seed uint64) *script {
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := &script{seed: seed}
@@ -53,6 +56,13 @@ func newScript(seed uint64) *script {
 		}
 		s.events = append(s.events, event{
 			at: time.Duration(r.Int64N(int64(stormLasts))), what: happenings[k].what, number: r.IntN(1000),
+			lasts: time.Duration(1+r.IntN(45)) * time.Second,
+		})
+	}
+	r = rand.New(rand.NewPCG(seed, 3))
+	for range r.IntN(8) {
+		s.events = append(s.events, event{
+			at: time.Duration(r.Int64N(int64(stormLasts))), what: more[r.IntN(len(more))], number: r.IntN(1000),
 			lasts: time.Duration(1+r.IntN(45)) * time.Second,
 		})
 	}
