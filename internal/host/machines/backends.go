@@ -215,7 +215,7 @@ func (f *Fleet) remote(b config.Backend, log *slog.Logger) (*openinference.Backe
 	for v, x := range f.Tables.Variants {
 		uri, digest := f.Where(x.Model)
 		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version, URI: uri, Digest: digest,
-			Whole: x.Rows > 0}
+			Whole: x.Rows > 0, Batched: x.Batched && f.Tables.Spec.Variants[v].MaxBatch > 1}
 	}
 	return openinference.New(openinference.Config{
 		Address: b.Address, TLS: b.TLS, CA: b.CA, LoadModels: b.LoadModels, Models: models,

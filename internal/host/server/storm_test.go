@@ -54,9 +54,9 @@ func TestStorm(t *testing.T) {
 		return
 	}
 	names := stormSystems(t)
-	from, to := uint64(1), uint64(longtest.Of(60, 10_000))
+	from, to := uint64(1), uint64(longtest.Of(200, 10_000))
 	if testing.Short() {
-		to = 10
+		to = 20
 	}
 	first, last, named, err := longtest.Seeds("SLUICE_STORM")
 	if err != nil {

@@ -70,6 +70,11 @@ func specs(in []*pb.ModelMetadataResponse_TensorMetadata) []tensor.Spec {
 	return out
 }
 
+func rowsError(output string, shape []int64, items int) error {
+	return fmt.Errorf("output %q has shape %v, want %d rows, one for each item of the batch: a model that gives others "+
+		"needs max_batch: 1", output, shape, items)
+}
+
 // check returns an error for outputs that do not fit the description: their names, types, shapes and rows. Outputs that
 // are not described may come beside.
 func (d *description) check(outputs []tensor.Tensor, items int) error {
@@ -90,7 +95,7 @@ func (d *description) check(outputs []tensor.Tensor, items int) error {
 			return fmt.Errorf("output %q has shape %v, the server describes %v", want.Name, got.Shape, want.Shape)
 		}
 		if d.batched && (len(got.Shape) == 0 || got.Shape[0] != int64(items)) {
-			return fmt.Errorf("output %q has shape %v, want %d rows, one for each item", want.Name, got.Shape, items)
+			return rowsError(want.Name, got.Shape, items)
 		}
 	}
 	return nil

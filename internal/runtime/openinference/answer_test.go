@@ -125,3 +125,20 @@ func TestServersAreAskedForWhatIsWanted(t *testing.T) {
 		t.Errorf("the output that is wanted is missing: %v", err)
 	}
 }
+
+// What could not be divided among the queries of a batch is no answer to one of them either. A model that takes one
+// query at a time may answer with any number of rows.
+func TestRowsOfABatchedModel(t *testing.T) {
+	y := []tensor.Tensor{{Name: "y", DType: tensor.FP32, Shape: []int64{2, 1}, Data: make([]byte, 8)}}
+	for _, x := range []struct {
+		items   int
+		batched bool
+		ok      bool
+	}{{1, false, true}, {1, true, false}, {2, true, true}} {
+		parts := []dataplane.Portion{{Items: x.items}}
+		if err := split(parts, x.items, y, x.batched); (err == nil) != x.ok ||
+			x.ok && len(parts[0].Outputs) != 1 {
+			t.Errorf("%+v: %v, %v", x, err, parts[0].Outputs)
+		}
+	}
+}

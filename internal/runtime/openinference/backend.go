@@ -44,6 +44,9 @@ type Model struct {
 	URI, Digest string
 	// Whole says that a batch is one query of one item, whose tensors have any number of rows.
 	Whole bool
+	// Batched says that queries may share a batch: every output then has a row for every item, also where one query is
+	// alone.
+	Batched bool
 }
 
 // Config is the address of a server and the models that it serves.
@@ -343,7 +346,7 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 		err = d.check(outputs, items)
 	}
 	if err == nil {
-		err = split(b.Portions, b.Items, outputs)
+		err = split(b.Portions, b.Items, outputs, m.Batched)
 	}
 	if err != nil {
 		return r.wrong(m, err)

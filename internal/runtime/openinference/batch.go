@@ -45,9 +45,10 @@ func join(parts []dataplane.Portion) ([]tensor.Tensor, error) {
 	return out, nil
 }
 
-// split cuts the outputs into the parts' rows, without copying.
-func split(parts []dataplane.Portion, items int, outputs []tensor.Tensor) error {
-	if len(parts) == 1 {
+// split cuts the outputs into the parts' rows, without copying. Those of a part that is alone may have other rows than
+// items, unless the model is batched.
+func split(parts []dataplane.Portion, items int, outputs []tensor.Tensor, batched bool) error {
+	if len(parts) == 1 && !batched {
 		parts[0].Outputs = outputs
 		return nil
 	}
@@ -57,8 +58,7 @@ func split(parts []dataplane.Portion, items int, outputs []tensor.Tensor) error 
 	for k := range outputs {
 		t := &outputs[k]
 		if len(t.Shape) == 0 || t.Shape[0] != int64(items) {
-			return fmt.Errorf("openinference: output %q has shape %v, want %d rows, one for each item of the batch",
-				t.Name, t.Shape, items)
+			return fmt.Errorf("openinference: %w", rowsError(t.Name, t.Shape, items))
 		}
 		row := int64(0)
 		for p := range parts {

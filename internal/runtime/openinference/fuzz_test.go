@@ -39,7 +39,7 @@ func FuzzAnswer(f *testing.F) {
 			err = d.check(outputs, 2)
 		}
 		parts := []dataplane.Portion{{Items: 1}, {Items: 1}}
-		if err != nil || split(parts, 2, outputs) != nil {
+		if err != nil || split(parts, 2, outputs, true) != nil {
 			return
 		}
 		for _, p := range parts {

@@ -18,10 +18,10 @@ import (
 	"github.com/sluice-serving/sluice/operator/internal/fakeworker"
 )
 
-// prices of machine types in $/h, and how many nodes there are of each.
+// firstPrices are those of machine types in $/h at the beginning, nodes how many there are of each.
 var (
-	prices = map[string]float64{"small": 1, "large": 2.5}
-	nodes  = map[string]int{"small": 6, "large": 3}
+	firstPrices = map[string]float64{"small": 1, "large": 2.5}
+	nodes       = map[string]int{"small": 6, "large": 3}
 )
 
 // latency of a batch.
@@ -44,7 +44,7 @@ func (w *storm) world() {
 	w.setBudget(8)
 	w.create(&v1alpha1.Fleet{ObjectMeta: meta1(fleetName), Spec: v1alpha1.FleetSpec{Dispatchers: 2,
 		Budget: quantity(w.budget), PendingTimeout: &metav1.Duration{Duration: 20 * time.Second}}})
-	for kind, price := range prices {
+	for kind, price := range w.prices {
 		memory := apiresource.MustParse("8Gi")
 		w.create(&v1alpha1.MachineType{ObjectMeta: meta1(kind), Spec: v1alpha1.MachineTypeSpec{Fleet: fleetName,
 			Tenure: v1alpha1.Rented, PricePerHour: quantity(price), Most: int32(nodes[kind]), Cores: 2, Memory: &memory,
@@ -72,7 +72,7 @@ func (w *storm) addApp() {
 		latencies = append(latencies, v1alpha1.Latency{Batch: int32(n), Mean: d, P95: d, Runs: 10})
 	}
 	now := metav1.Now()
-	for kind := range prices {
+	for kind := range w.prices {
 		w.create(&v1alpha1.Profile{ObjectMeta: meta1(name + "-" + kind), Spec: v1alpha1.ProfileSpec{Fleet: fleetName,
 			App: name, Variant: "only", MachineType: kind, Model: digest, Measured: &now, Latencies: latencies}})
 	}
@@ -192,6 +192,13 @@ func (w *storm) do(e event) {
 		if len(pods) > 0 {
 			w.machines.crash(pods[some(len(pods))])
 		}
+	case "change a price":
+		kind := []string{"small", "large"}[some(2)]
+		w.prices[kind] = firstPrices[kind] * float64(5+e.number%11) / 10
+		w.pricedAt = time.Now()
+		edit(w, kind, &v1alpha1.MachineType{}, func(m *v1alpha1.MachineType) {
+			m.Spec.PricePerHour = quantity(w.prices[kind])
+		})
 	case "a worker lies":
 		if len(pods) > 0 {
 			w.lie(e.lasts, pods[some(len(pods))].Status.PodIP, fakeworker.Lie(1+some(int(fakeworker.Lies)-1)))

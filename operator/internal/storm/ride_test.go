@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -80,6 +81,8 @@ type storm struct {
 	apps        []string
 	changedAt   map[string]time.Time // when an app was made, changed or deleted
 	made        int                  // apps so far
+	prices      map[string]float64 // of machine types, $/h
+	pricedAt    time.Time          // when one changed
 	budget      float64
 	budgets     []limitSince
 	overlaps    map[int]time.Time // since when a cell has two holders
@@ -144,7 +147,7 @@ func ride(s *script) (counts, string) {
 	api, network := newAPIServer(scheme), memnet.New()
 	w := &storm{script: s, api: api, net: network, rand: rand.New(rand.NewPCG(s.seed, 2)), begun: time.Now(),
 		changedAt: make(map[string]time.Time), overlaps: make(map[int]time.Time),
-		stale: make(map[string]time.Time)}
+		stale: make(map[string]time.Time), prices: maps.Clone(firstPrices)}
 	w.machines = &machines{api: api, net: network, rand: w.rand, pods: make(map[types.UID]*pod),
 		scarce: make(map[string]time.Time), back: make(map[string]time.Time),
 		workers: fakeworker.New(func(items int64) time.Duration { return latency(int(items)) })}
@@ -380,7 +383,7 @@ func (w *storm) watchHolders() {
 func (w *storm) cost() (sum float64, list []*corev1.Pod) {
 	for _, p := range w.api.workers() {
 		if p.DeletionTimestamp == nil && p.Status.Phase != corev1.PodFailed {
-			sum += prices[p.Labels[v1alpha1.LabelMachineType]]
+			sum += w.prices[p.Labels[v1alpha1.LabelMachineType]]
 			list = append(list, p)
 		}
 	}
@@ -404,7 +407,7 @@ func (w *storm) watchBudget() {
 		}
 	}
 	switch {
-	case sum > 2*most+1e-6:
+	case sum > 2*most+1e-6 && now.Sub(w.pricedAt) > overMost:
 		w.fail("machines cost %v $/h at a budget of %v, at most %v lately: %v", sum, w.budget, most, names(list))
 	case !w.overSince.IsZero() && now.Sub(w.overSince) > overMost:
 		w.fail("machines cost %v $/h for %v at a budget of %v: %v", sum, now.Sub(w.overSince), w.budget, names(list))

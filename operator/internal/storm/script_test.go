@@ -39,7 +39,7 @@ var happenings = []struct {
 }
 
 // more are kinds of events that came later: they are drawn apart, so that a seed keeps the others.
-var more = []string{"a worker lies", "a clock is set", "kill the picker"}
+var more = []string{"a worker lies", "a clock is set", "kill the picker", "change a price"}
 
 func newScript(seed uint64) *script {
 	r := rand.New(rand.NewPCG(seed, 0))
