@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -92,6 +93,9 @@ func (w *storm) ask(e stormEvent, k int) {
 	time.Sleep(time.Duration(rng.Int64N(int64(e.long))))
 	names := [...]string{"m0", "m1", "f0", "f1"}
 	name, ctx, l := names[rng.IntN(len(names))], context.Background(), w.life
+	if e.who == ensemble {
+		name = "e0"
+	}
 	if l.isOver() {
 		return
 	}
@@ -113,6 +117,29 @@ func (w *storm) ask(e stormEvent, k int) {
 	}
 }
 
+// askSequence sends the queries of a sequence one after the other, until one fails.
+func (w *storm) askSequence(e stormEvent) {
+	l := w.life
+	for k := 1; k <= 1+e.n%8 && !l.isOver(); k++ {
+		code, data := w.overHTTP(context.Background(), l, "s0", 1, map[string]any{
+			"sequence_id": e.at.String(), "sequence_start": k == 1, "sequence_end": k == 1+e.n%8,
+		})
+		w.mu.Lock()
+		w.counts.Queries++
+		if code == http.StatusOK {
+			w.counts.Served++
+			if want := float32(k * sumNumber); !slices.Equal(data, []float32{want, want}) {
+				w.failing("query %d of the sequence %v is answered with %v, want %v", k, e.at, data, want)
+			}
+		}
+		w.mu.Unlock()
+		if code != http.StatusOK {
+			return
+		}
+		time.Sleep(e.long / 8)
+	}
+}
+
 // isOver reports whether a life takes no more requests.
 func (l *stormLife) isOver() bool { return l.calls.Err() != nil }
 
@@ -126,11 +153,17 @@ func (w *storm) infer(ctx context.Context, l *stormLife, name string, items int)
 		from = x.deleted
 	}
 	w.mu.Unlock()
-	ask := w.overHTTP
-	if items%2 == 0 {
-		ask = w.overGRPC
+	var data []float32
+	switch {
+	case name == "s0":
+		code, data = w.overHTTP(ctx, l, name, items, map[string]any{
+			"sequence_id": fmt.Sprint(rand.Uint64()), "sequence_start": true, "sequence_end": true, //nolint:gosec // a name
+		})
+	case items%2 == 0:
+		code, data = w.overGRPC(ctx, l, name, items)
+	default:
+		code, data = w.overHTTP(ctx, l, name, items, nil)
 	}
-	code, data := ask(ctx, l, name, items)
 	if code != http.StatusOK {
 		return code, 0
 	}
@@ -149,9 +182,12 @@ func (w *storm) infer(ctx context.Context, l *stormLife, name string, items int)
 }
 
 // overHTTP sends a query and returns the answer's status and numbers.
-func (w *storm) overHTTP(ctx context.Context, l *stormLife, name string, items int) (int, []float32) {
+func (w *storm) overHTTP(ctx context.Context, l *stormLife, name string, items int, parameters map[string]any) (
+	int, []float32) {
+	all := map[string]any{"timeout": stormTimeout.Microseconds()}
+	maps.Copy(all, parameters)
 	query, err := json.Marshal(map[string]any{
-		"parameters": map[string]any{"timeout": stormTimeout.Microseconds()},
+		"parameters": all,
 		"inputs": []any{map[string]any{
 			"name": "x", "datatype": "FP32", "shape": []int{items, 2}, "data": make([]float32, 2*items),
 		}},

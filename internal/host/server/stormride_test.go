@@ -26,6 +26,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/memnet"
+	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
@@ -65,6 +66,7 @@ func (c *stormCounts) add(x stormCounts) {
 //     so does a model that was loaded since the start; what was deleted or unloaded does not;
 //   - a server and a model that say that they are ready then answer a query;
 //   - the engine is whole, nothing panics that was not made to, and no goroutine is left at the end;
+//   - the answers to a sequence are those of a state that nothing else has changed, or none;
 //   - a journal replays, up to where a kill or a full disk has cut it off.
 type storm struct {
 	script  *stormScript
@@ -121,6 +123,7 @@ func ride(dir string, script *stormScript) *storm {
 		}
 		must(addModel(filepath.Join(dir, "models", fmt.Sprint("m", k), "1", "model.onnx"), 0))
 	}
+	w.addOthers(filepath.Join(dir, "models"))
 	world := fmt.Sprintf(stormWorld, script.system)
 	if script.journal {
 		world += "telemetry: {journal: journal}\n"
@@ -175,6 +178,39 @@ func (w *storm) failing(format string, args ...any) {
 	}
 }
 
+// sumNumber is what the model with a state adds for each query of a sequence.
+const sumNumber = 7
+
+// addOthers writes an ensemble, of a model that it runs twice, and a model that adds up the queries of a sequence.
+func (w *storm) addOthers(models string) {
+	must(addModel(filepath.Join(models, "p0", "1", "model.onnx"), 0))
+	must(os.MkdirAll(filepath.Join(models, "e0", "1"), 0o755))
+	const tensors = `max_batch_size: 4
+input [{name: "x" data_type: TYPE_FP32 dims: [2]}] output [{name: "y" data_type: TYPE_FP32 dims: [2]}]
+`
+	must(os.WriteFile(filepath.Join(models, "e0", "config.pbtxt"), []byte(`platform: "ensemble" `+tensors+`
+ensemble_scheduling {step [
+  {model_name: "p0" model_version: -1 input_map {key: "x" value: "x"} output_map {key: "y" value: "h"}},
+  {model_name: "p0" model_version: -1 input_map {key: "x" value: "h"} output_map {key: "y" value: "y"}}]}
+`), 0o600))
+	must(os.MkdirAll(filepath.Join(models, "s0", "1"), 0o755))
+	must(os.WriteFile(filepath.Join(models, "s0", "config.pbtxt"), []byte(tensors+`sequence_batching {
+  max_sequence_idle_microseconds: 60000000
+  state {input_name: "before" output_name: "after" data_type: TYPE_FP32 dims: 2 initial_state: {
+    name: "none" data_type: TYPE_FP32 dims: 2 zero_data: true}}}
+`), 0o600))
+	must(onnxmodel.NewGraph("sum").Input("x", onnxmodel.Float32, onnxmodel.Symbolic, 2).
+		Input("before", onnxmodel.Float32, onnxmodel.Symbolic, 2).
+		Initializer("number", []float32{sumNumber}, 1).Node("Add", []string{"x", "number"}, []string{"now"}).
+		Node("Add", []string{"now", "before"}, []string{"y"}).Node("Identity", []string{"y"}, []string{"after"}).
+		Output("y", onnxmodel.Float32, onnxmodel.Symbolic, 2).Output("after", onnxmodel.Float32, onnxmodel.Symbolic, 2).
+		Write(filepath.Join(models, "s0", "1", "model.onnx")))
+	for _, name := range []string{"e0", "s0"} {
+		w.names[name] = &stormName{turn: make(chan struct{}, 1), numbers: []int{gone}}
+	}
+	w.names["s0"].file = sumNumber
+}
+
 // start begins a life. It returns false where the system cannot be used so.
 func (w *storm) start() bool {
 	l := &stormLife{ip: fmt.Sprintf("10.0.0.%d", w.counts.Starts+1), done: make(chan error, 1)}
@@ -227,7 +263,7 @@ func (w *storm) stop() {
 	must(l.grpc.Close())
 	// A model of the repository is served when a client says so, in each life anew.
 	for name, x := range w.names {
-		if name[0] == 'm' {
+		if name[0] != 'f' {
 			x.numbers, x.sure = append(x.numbers, gone), len(x.numbers)
 		}
 	}
@@ -310,10 +346,16 @@ func (w *storm) call(ctx context.Context, l *stormLife, method, path string, bod
 
 // do has an event happen.
 func (w *storm) do(e stormEvent) {
-	model, function := fmt.Sprint("m", e.who), fmt.Sprint("f", e.who)
+	model, function, part, times := fmt.Sprint("m", e.who), fmt.Sprint("f", e.who), fmt.Sprint("m", e.who), 1
+	switch e.who {
+	case ensemble:
+		model, part, times = "e0", "p0", 2
+	case stateful:
+		model, part = "s0", "s0"
+	}
 	repository := "/v2/repository/models/" + model
 	load := stormCall{"POST", repository + "/load", nil}
-	file := filepath.Join(w.dir, "models", model, "1", "model.onnx")
+	file := filepath.Join(w.dir, "models", part, "1", "model.onnx")
 	switch e.deed {
 	case queriesCome:
 		for k := range e.n {
@@ -322,7 +364,7 @@ func (w *storm) do(e stormEvent) {
 	case modelLoads:
 		w.change(model, same, nil, load)
 	case modelReplaced:
-		w.change(model, e.n, func() { must(addModel(file, float32(e.n))) }, load)
+		w.change(model, times*e.n, func() { must(addModel(file, float32(e.n))) }, load)
 	case modelBroken:
 		w.change(model, junk, func() { must(os.WriteFile(file, []byte("junk"), 0o600)) }, load)
 	case modelUnloads:
@@ -339,6 +381,8 @@ func (w *storm) do(e stormEvent) {
 	case serverKilled:
 		w.kill()
 		w.restart(e)
+	case sequenceComes:
+		w.asked.Go(func() { w.askSequence(e) })
 	case diskFills:
 		w.disk.fill(uint64(1<<(10+e.n%12)), e.long)
 	case connectionsEnd:

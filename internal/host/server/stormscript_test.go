@@ -27,10 +27,11 @@ const (
 	serverKilled
 	diskFills
 	connectionsEnd
+	sequenceComes
 )
 
 var stormDeeds = [...]string{"queries", "load", "replace", "break", "unload", "deploy", "delete", "fault", "restart",
-	"kill", "full disk", "connections"}
+	"kill", "full disk", "connections", "sequence"}
 
 // stormEvent is one of a script. What its numbers mean depends on the deed.
 type stormEvent struct {
@@ -64,8 +65,12 @@ func (s *stormScript) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// stormNames is the number of models, and of functions.
-const stormNames = 2
+// stormNames is the number of models, and of functions. Beside them are an ensemble and a model with a state.
+const (
+	stormNames = 2
+	ensemble   = stormNames
+	stateful   = stormNames + 1
+)
 
 // newStorm makes the script of a seed.
 func newStorm(seed uint64, names []string) *stormScript {
@@ -119,6 +124,28 @@ func newStorm(seed uint64, names []string) *stormScript {
 			s.events = append(s.events, stormEvent{deed: modelLoads, who: who},
 				stormEvent{deed: functionDeployed, who: who, n: 31 - who})
 		}
+		s.events = append(s.events, stormEvent{deed: modelLoads, who: ensemble},
+			stormEvent{deed: modelLoads, who: stateful})
+	}
+	few := len(s.events)
+	for range rng.IntN(5) {
+		add([...]stormDeed{modelLoads, modelReplaced, modelBroken, modelUnloads}[rng.IntN(4)])
+	}
+	for range rng.IntN(4) {
+		add(queriesCome)
+	}
+	for k := range s.events[few:] {
+		s.events[few+k].who = ensemble
+	}
+	few = len(s.events)
+	for range rng.IntN(3) {
+		add([...]stormDeed{modelLoads, modelUnloads}[rng.IntN(2)])
+	}
+	for range rng.IntN(8) {
+		add(sequenceComes)
+	}
+	for k := range s.events[few:] {
+		s.events[few+k].who = stateful
 	}
 	s.back, s.journal = rng.IntN(4) == 0, rng.IntN(2) == 0
 	slices.SortStableFunc(s.events, func(a, b stormEvent) int { return cmp.Compare(a.at, b.at) })
