@@ -129,11 +129,14 @@ func (f *File) mergeFailures(other *File) {
 }
 
 // fail notes that a variant could not be run with batches of so many items, or not be loaded for 0. Its points of that
-// size and above are skipped.
+// size and above are skipped, and do not count if they are done: the larger of a model that fails now and then say
+// nothing of the smaller.
 func (p *profiler) fail(s *profiledVariant, batch int, err error) {
 	if s.failure == nil || batch < s.failure.Batch {
 		s.failure = &Failure{Variant: s.name, DeviceType: p.device(), Batch: batch, Reason: err.Error()}
 	}
+	s.results = slices.DeleteFunc(s.results, func(r Point) bool { return r.Batch >= batch })
+	s.lengths = slices.DeleteFunc(s.lengths, func(r LengthPoint) bool { return r.Batch >= batch })
 	for _, q := range s.points {
 		if !q.done && q.batch >= batch {
 			p.end(q, ": skipped, it fails")

@@ -112,6 +112,36 @@ func TestOneThatFailsStopsNoOther(t *testing.T) {
 	}
 }
 
+// Where a size fails, larger ones say nothing of it, not even those that are measured already: a profile of these alone
+// would have the smaller take as long.
+func TestSizesAboveOneThatFailsDoNotCount(t *testing.T) {
+	for fails, want := range map[int][]int{1: nil, 2: {1}, 4: {1, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			ran := 0
+			p := &picky{Backend: backend(t, fake.Config{})}
+			p.run = func(b *dataplane.Batch) error {
+				if b.Items != fails {
+					return nil
+				}
+				if ran++; ran > 200 {
+					return errors.New("not any more")
+				}
+				time.Sleep(time.Duration(ran%2) * 100 * time.Millisecond) // so that it is not known when the others are
+				return nil
+			}
+			f, err := Run(t.Context(), Config{Spec: world(1, 4, time.Second), Backend: p, Input: rows, Slots: 1,
+				MaxTime: time.Hour}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.Compact(slices.Sorted(slices.Values(sizes(f, "a"))))
+			if x := f.Failure("a", "cpu"); x == nil || x.Batch != fails || !slices.Equal(got, want) {
+				t.Errorf("%d fails: %+v, sizes %v, want %v", fails, x, got, want)
+			}
+		})
+	}
+}
+
 // A look takes about as long as it may: sizes for which there is no time are left out, but two items always run.
 func TestLookKeepsToItsTime(t *testing.T) {
 	for _, c := range []struct {
