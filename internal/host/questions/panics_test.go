@@ -12,7 +12,7 @@ import (
 func TestPanicsOfQuestionsAreErrors(t *testing.T) {
 	var panicked *dataplane.Panic
 	q := question(t, 10, Change{})
-	q.Measurements.Latency[0].Variant = 1000 // no such variant
+	q.Measurements.Latency[0].Items = -1
 	if _, err := q.Answer(t.Context(), host.Options{}, nil); err == nil {
 		t.Error("a question with impossible measurements is answered")
 	}

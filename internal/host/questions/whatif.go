@@ -118,8 +118,12 @@ func (q *WhatIf) answer(ctx context.Context, options host.Options, advise Advise
 		return int(a.App) >= len(o.Spec().Apps)
 	})
 	if left := len(q.Arrivals) - len(known); left > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d queries of deployed functions are left out: a question changes "+
-			"the configuration's file", left))
+		out.Notes = append(out.Notes, fmt.Sprintf("%d queries are left out, of functions that were deployed or models "+
+			"that were loaded since: a question changes the configuration's file", left))
+	}
+	if len(known) == 0 {
+		return nil, fault.Errorf(fault.Usage, "no query of the latest minutes is of an app of %s, which a question "+
+			"changes: functions that were deployed and models that were loaded are not in it", q.File)
 	}
 	p, err := q.offered(o, known)
 	if err != nil {
@@ -151,9 +155,18 @@ func (q *WhatIf) answer(ctx context.Context, options host.Options, advise Advise
 	return out, err
 }
 
+// measured returns what is known of the configuration's models. Variants that came since have higher numbers.
+func (q *WhatIf) measured(o *host.Opened) (*host.Profiled, error) {
+	n := len(o.Spec().Variants)
+	return o.WithMeasurements(q.Measurements.Of(func(v serving.VariantID, _ serving.DeviceTypeID) (serving.VariantID,
+		bool) {
+		return v, int(v) < n
+	}), host.Measured)
+}
+
 // offered returns what is needed to plan, with the rates of some arrivals as demand.
 func (q *WhatIf) offered(o *host.Opened, arrivals []workload.Arrival) (*host.Profiled, error) {
-	p, err := o.WithMeasurements(q.Measurements, host.Measured)
+	p, err := q.measured(o)
 	if err != nil {
 		return nil, err
 	}

@@ -113,6 +113,26 @@ func TestWhatIfRefuses(t *testing.T) {
 	}
 }
 
+// A question leaves out what is not of the configuration's file: apps and variants that came to a running server.
+func TestWhatIfLeavesOutWhatCameSince(t *testing.T) {
+	q := question(t, 10, Change{})
+	came := q.Measurements.Latency[0]
+	came.Variant = 1000
+	q.Measurements.Latency = append([]serving.LatencyPoint{came}, q.Measurements.Latency...)
+	q.Arrivals[0].App = 1
+	answer, err := q.Answer(t.Context(), host.Options{}, nil)
+	if err != nil || answer.Before.Overall.Offered != 9 || len(answer.Notes) != 1 ||
+		!strings.Contains(answer.Notes[0], "1 queries are left out") {
+		t.Errorf("%v, %+v", err, answer)
+	}
+	for k := range q.Arrivals {
+		q.Arrivals[k].App = 1
+	}
+	if _, err := q.Answer(t.Context(), host.Options{}, nil); err == nil || !strings.Contains(err.Error(), "not in it") {
+		t.Errorf("all came since: %v", err)
+	}
+}
+
 // A question from anywhere changes a configuration, or is refused: nothing panics.
 func FuzzChange(f *testing.F) {
 	f.Add([]byte(`{"apps":{"app":{"load":2,"slo_ms":50,"accuracy_floor":0.8}},"machines":{"w":3},"system":"proteus"}`))

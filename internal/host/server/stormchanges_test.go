@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -114,6 +115,45 @@ func (w *storm) ask(e stormEvent, k int) {
 	w.counts.Queries++
 	if code == http.StatusOK {
 		w.counts.Served++
+	}
+}
+
+// looks are what people and programs ask of a server beside queries; M is a model, N a number.
+var looks = strings.Fields(`
+	GET/v2 GET/v2/models/M GET/v2/models/M/config GET/v2/models/M/stats GET/v2/models/stats GET/v2/models/M/ready
+	GET/v2/models/M/versions/N GET/v2/models/M/versions/N/config GET/v2/models/M/versions/N/stats
+	GET/v2/models/M/versions/N/ready GET/v2/models/M/trace/setting GET/v2/trace/setting GET/v2/logging GET/v2/health/live
+	GET/v2/health/ready POST/v2/repository/index GET/metrics GET/prices GET/debug/decisions GET/debug/explain?query=N
+	GET/v1/functions/ GET/v1/functions/M GET/v1/functions/M/logs GET/api/v1/apps/M GET/api/v1/batches GET/api/v1/history
+	GET/api/v1/info GET/api/v1/machines GET/api/v1/overview GET/api/v1/plans GET/api/v1/plans/N GET/api/v1/queries
+	GET/api/v1/queries/N GET/api/v1/seconds GET/api/v1/series GET/api/v1/setting GET/api/v1/stream
+	GET/v2/systemsharedmemory/status GET/v2/cudasharedmemory/status POST/api/v1/what-if PUT/prices
+	POST/v2/models/M/generate POST/v2/models/M/versions/N/infer`)
+
+// look asks for something else than a query, the k-th of an event.
+func (w *storm) look(e stormEvent, k int) {
+	rng := rand.New(rand.NewPCG(w.script.seed, 1<<40+uint64(e.at)+uint64(k)))
+	time.Sleep(time.Duration(rng.Int64N(int64(e.long))))
+	l := w.life
+	if l.isOver() {
+		return
+	}
+	names := [...]string{"m0", "m1", "f0", "f1", "e0", "s0", "p0", "none"}
+	what := strings.NewReplacer("M", names[rng.IntN(len(names))], "N", fmt.Sprint(rng.IntN(12))).Replace(
+		looks[rng.IntN(len(looks))])
+	method, path, _ := strings.Cut(what, "/")
+	var body []byte
+	if method != http.MethodGet {
+		body = []byte("{}")
+	}
+	ctx, done := context.WithTimeout(context.Background(), time.Duration(1+rng.IntN(60_000))*time.Millisecond)
+	defer done()
+	code, text := w.call(ctx, l, method, "/"+path, body)
+	switch {
+	case code == http.StatusInternalServerError && !strings.Contains(text, "on purpose"):
+		w.fail("%s /%s: %d %s", method, path, code, text)
+	case code == 0 && ctx.Err() == nil && !l.isOver() && !strings.Contains(text, "closed") && !strings.Contains(text, "EOF"):
+		w.fail("%s /%s: %s", method, path, text)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -65,6 +66,7 @@ func (c *stormCounts) add(x stormCounts) {
 //   - once faults are over, a function whose deployment was acknowledged answers, also after a restart and a kill, and
 //     so does a model that was loaded since the start; what was deleted or unloaded does not;
 //   - a server and a model that say that they are ready then answer a query;
+//   - whatever is looked at meanwhile is shown, or refused with a reason;
 //   - the engine is whole, nothing panics that was not made to, and no goroutine is left at the end;
 //   - the answers to a sequence are those of a state that nothing else has changed, or none;
 //   - a journal replays, up to where a kill or a full disk has cut it off.
@@ -319,17 +321,19 @@ func (w *storm) connect(l *stormLife) {
 	must(err)
 }
 
-// call sends a request, to the admin address where the path is one of functions, and returns the answer's code, 0 for
-// none, and text.
+// onAdmin has the beginnings of the paths of the admin address.
+var onAdmin = regexp.MustCompile("^/(v1|api|debug|metrics|prices)")
+
+// call sends a request and returns the answer's code, 0 for none, and text.
 func (w *storm) call(ctx context.Context, l *stormLife, method, path string, body []byte) (int, string) {
 	at := "http://localhost:8000"
-	if strings.HasPrefix(path, "/v1/") {
+	if onAdmin.MatchString(path) {
 		at = "http://localhost:8002"
 	}
 	r, err := http.NewRequestWithContext(ctx, method, at+path, bytes.NewReader(body))
 	must(err)
 	r.Header.Set("Authorization", "Bearer "+l.token)
-	if strings.HasPrefix(path, functions.PathFunctions) {
+	if len(body) > 0 && body[0] == '{' {
 		r.Header.Set("Content-Type", "application/json")
 	}
 	answer, err := l.http.Do(r)
@@ -383,6 +387,10 @@ func (w *storm) do(e stormEvent) {
 		w.restart(e)
 	case sequenceComes:
 		w.asked.Go(func() { w.askSequence(e) })
+	case peopleLook:
+		for k := range e.n {
+			w.asked.Go(func() { w.look(e, k) })
+		}
 	case diskFills:
 		w.disk.fill(uint64(1<<(10+e.n%12)), e.long)
 	case connectionsEnd:

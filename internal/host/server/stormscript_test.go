@@ -28,10 +28,11 @@ const (
 	diskFills
 	connectionsEnd
 	sequenceComes
+	peopleLook
 )
 
 var stormDeeds = [...]string{"queries", "load", "replace", "break", "unload", "deploy", "delete", "fault", "restart",
-	"kill", "full disk", "connections", "sequence"}
+	"kill", "full disk", "connections", "sequence", "looks"}
 
 // stormEvent is one of a script. What its numbers mean depends on the deed.
 type stormEvent struct {
@@ -146,6 +147,9 @@ func newStorm(seed uint64, names []string) *stormScript {
 	}
 	for k := range s.events[few:] {
 		s.events[few+k].who = stateful
+	}
+	for range rng.IntN(3) {
+		add(peopleLook)
 	}
 	s.back, s.journal = rng.IntN(4) == 0, rng.IntN(2) == 0
 	slices.SortStableFunc(s.events, func(a, b stormEvent) int { return cmp.Compare(a.at, b.at) })
