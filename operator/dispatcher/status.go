@@ -51,7 +51,7 @@ func (d *Dispatcher) sources() map[int]status.Source {
 		}
 		out[n] = status.Source{
 			Run:     run.Version,
-			Figures: func() status.Cell { return status.Of(run.Server, run.Expected(), unfetched(run)) },
+			Figures: func() status.Cell { return status.Of(run.Server, run.Rates(), unfetched(run)) },
 			Plan:    run.Server.MadePlan,
 			Advise:  func(ctx context.Context) (status.Said, error) { return advise(ctx, run) },
 			Failure: d.runs.Failure(n),

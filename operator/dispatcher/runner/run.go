@@ -108,7 +108,7 @@ func start(ctx context.Context, number int, folder string, files map[string]stri
 
 // seen is what the run has seen, for the one that follows it.
 func (r *Run) seen() Before {
-	out := Before{Rates: r.rates()}
+	out := Before{Rates: r.Rates()}
 	if s, ok := r.Machines.(interface {
 		Starts() map[string]time.Duration
 	}); ok {

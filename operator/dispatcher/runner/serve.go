@@ -107,24 +107,29 @@ func (m *Manager) begin(ctx context.Context, number int, files map[string]string
 	return r, nil
 }
 
-// young is how long a run goes by what it was told to expect: it has not seen enough yet.
-const young = time.Minute
+// remembered is how long it takes until only what a run has seen itself counts.
+const remembered = time.Minute
 
-// rates are the queries/s that a run sees, or expects as long as it is young: where configurations change one after
-// another, each would else be planned for what the one before has seen in a moment.
-func (r *Run) rates() map[string]float64 {
-	out := make(map[string]float64)
-	for _, a := range r.Server.Overview().Apps {
-		out[a.Name] = a.Now.Rate
-	}
-	if time.Since(r.Since) < young {
-		for name, expected := range r.Expected() {
-			if rate, ok := out[name]; ok {
-				out[name] = max(rate, expected)
-			}
+// Rates are the queries/s of the latest minute, by app. The part of it that the run has not lived yet had the rates that
+// it was told to expect: what waited for the run comes at once, and would look like a load that apps are divided anew
+// for. So a rate that was seen for a moment is forgotten within minutes, however often configurations change.
+func (r *Run) Rates() map[string]float64 {
+	out := r.Expected()
+	for name, w := range r.Server.Past() {
+		if expected, ok := out[name]; ok {
+			out[name] = soFar(w.Rate, expected, time.Since(r.Since))
 		}
 	}
 	return out
+}
+
+// soFar is the rate of the latest minute of a run of an age that has seen one and was told to expect another.
+func soFar(seen, expected float64, age time.Duration) float64 {
+	if age <= 0 {
+		return expected
+	}
+	part := min(age.Seconds()/remembered.Seconds(), 1)
+	return part*seen + (1-part)*expected
 }
 
 // Expected are the queries/s that the run was made for, by app.

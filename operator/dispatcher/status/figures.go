@@ -51,13 +51,8 @@ type Cell struct {
 	Planned  time.Time
 }
 
-// young is until when a run's rates are those that it was made for: what waited for it comes at once, and would look
-// like a load that apps are divided anew for.
-const young = 20 * time.Second
-
-// Of reads a run's figures. expected are the rates that it was made for, by app; unfetched says why models could not be
-// fetched, by name.
-func Of(s *server.Server, expected map[string]float64, unfetched map[string]string) Cell {
+// Of reads a run's figures. rates are in queries/s, by app; unfetched says why models could not be fetched, by name.
+func Of(s *server.Server, rates map[string]float64, unfetched map[string]string) Cell {
 	o, past, ready, machines := s.Overview(), s.Past(), s.ReadyApps(), s.Machines()
 	out := Cell{Apps: make(map[string]App, len(o.Apps)), Machines: make(map[string]int)}
 	if p := o.Plan; p != nil {
@@ -71,14 +66,11 @@ func Of(s *server.Server, expected map[string]float64, unfetched map[string]stri
 			continue
 		}
 		w, h := past[a.Name], held[a.Name]
-		x := App{Rate: w.Rate, Violations: w.Violation, Accuracy: w.Accuracy, Ready: ready[a.Name],
+		x := App{Rate: rates[a.Name], Violations: w.Violation, Accuracy: w.Accuracy, Ready: ready[a.Name],
 			Percentile: a.Percentile,
 			Latency:    time.Duration(a.ObjectiveMS * float64(time.Millisecond))}
 		for _, v := range broken[a.Name] { // the name of a model is that of its variant
 			x.Broken = append(x.Broken, Broken{v, cmp.Or(unfetched[v], s.LoadError(v))})
-		}
-		if rate, ok := expected[a.Name]; ok && o.NowS < young.Seconds() {
-			x.Rate = rate
 		}
 		if h != nil {
 			x.Dollars, x.Machines, x.Instances = h.dollars, len(h.workers), h.least(a.Stages)
