@@ -1,6 +1,7 @@
 package storm
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -259,6 +260,11 @@ func (w *storm) toDispatchers(e event, live []*process) {
 		w.kill(p, true)
 	case "stop a dispatcher":
 		w.tell(p)
+	case "a burst":
+		for range e.number % 100 {
+			app := w.apps[k%len(w.apps)]
+			w.asked.Go(func() { w.one(p, app) })
+		}
 	case "cut a dispatcher from the API server":
 		w.cutOff(e.lasts, p)
 	case "cut two dispatchers":
@@ -287,7 +293,7 @@ func (w *storm) deleteApp(name string) {
 
 // settle waits until all is well after the storm, and checks that it is.
 func (w *storm) settle() {
-	w.pass(calmAfter)
+	w.pass(cmp.Or(w.script.calm, calmAfter))
 	w.calm = true
 	before, were := w.api.count(), w.api.cells()
 	const while = 90 * time.Second

@@ -81,8 +81,8 @@ type storm struct {
 	apps        []string
 	changedAt   map[string]time.Time // when an app was made, changed or deleted
 	made        int                  // apps so far
-	prices      map[string]float64 // of machine types, $/h
-	pricedAt    time.Time          // when one changed
+	prices      map[string]float64   // of machine types, $/h
+	pricedAt    time.Time            // when one changed
 	budget      float64
 	budgets     []limitSince
 	overlaps    map[int]time.Time // since when a cell has two holders

@@ -12,6 +12,7 @@ import (
 type script struct {
 	seed   uint64
 	events []event
+	calm   time.Duration // after which all is to be well; 0 for calmAfter
 }
 
 type event struct {
@@ -39,7 +40,7 @@ var happenings = []struct {
 }
 
 // more are kinds of events that came later: they are drawn apart, so that a seed keeps the others.
-var more = []string{"a worker lies", "a clock is set", "kill the picker", "change a price"}
+var more = []string{"a worker lies", "a clock is set", "kill the picker", "change a price", "a burst"}
 
 func newScript(seed uint64) *script {
 	r := rand.New(rand.NewPCG(seed, 0))
