@@ -148,7 +148,7 @@ func (q *WhatIf) diagnosis(ctx context.Context, o *host.Opened, options host.Opt
 	}
 	out := &WhatIfAnswer{Schema: 1}
 	if left := len(q.Demand) - len(rates); left > 0 {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d functions and models that are not in the file are left out", left))
+		out.Notes = append(out.Notes, fmt.Sprintf("%d apps that are not in the file are left out", left))
 	}
 	out.Advice, err = adviceOf(ctx, p, ask, rates)
 	return out, err

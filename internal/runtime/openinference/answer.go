@@ -71,8 +71,8 @@ func specs(in []*pb.ModelMetadataResponse_TensorMetadata) []tensor.Spec {
 }
 
 func rowsError(output string, shape []int64, items int) error {
-	return fmt.Errorf("output %q has shape %v, want %d rows, one for each item of the batch: a model that gives others "+
-		"needs max_batch: 1", output, shape, items)
+	return fmt.Errorf("output %q has shape %v, want %d rows, one for each item of the batch: "+
+		"a model that gives others needs max_batch: 1", output, shape, items)
 }
 
 // check returns an error for outputs that do not fit the description: their names, types, shapes and rows. Outputs that
