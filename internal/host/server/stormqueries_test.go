@@ -56,12 +56,12 @@ var looks = strings.Fields(`
 	GET/v2 GET/v2/models/M GET/v2/models/M/config GET/v2/models/M/stats GET/v2/models/stats GET/v2/models/M/ready
 	GET/v2/models/M/versions/N GET/v2/models/M/versions/N/config GET/v2/models/M/versions/N/stats
 	GET/v2/models/M/versions/N/ready GET/v2/models/M/trace/setting GET/v2/trace/setting GET/v2/logging
-	GET/v2/health/live GET/v2/health/ready POST/v2/repository/index GET/metrics GET/prices GET/debug/decisions GET/debug/explain?query=N
-	GET/v1/functions/ GET/v1/functions/M GET/v1/functions/M/logs GET/api/v1/apps/M GET/api/v1/batches GET/api/v1/history
-	GET/api/v1/info GET/api/v1/machines GET/api/v1/overview GET/api/v1/plans GET/api/v1/plans/N GET/api/v1/queries
-	GET/api/v1/queries/N GET/api/v1/seconds GET/api/v1/series GET/api/v1/setting GET/api/v1/stream
-	GET/v2/systemsharedmemory/status GET/v2/cudasharedmemory/status POST/api/v1/what-if PUT/prices
-	POST/v2/models/M/generate POST/v2/models/M/versions/N/infer`)
+	GET/v2/health/live GET/v2/health/ready POST/v2/repository/index GET/metrics GET/prices GET/debug/decisions
+	GET/debug/explain?query=N GET/v1/functions/ GET/v1/functions/M GET/v1/functions/M/logs GET/api/v1/apps/M
+	GET/api/v1/batches GET/api/v1/history GET/api/v1/info GET/api/v1/machines GET/api/v1/overview GET/api/v1/plans
+	GET/api/v1/plans/N GET/api/v1/queries GET/api/v1/queries/N GET/api/v1/seconds GET/api/v1/series
+	GET/api/v1/setting GET/api/v1/stream GET/v2/systemsharedmemory/status GET/v2/cudasharedmemory/status
+	POST/api/v1/what-if PUT/prices POST/v2/models/M/generate POST/v2/models/M/versions/N/infer`)
 
 // look asks for something else than a query, the k-th of an event.
 func (w *storm) look(e stormEvent, k int) {
