@@ -50,8 +50,8 @@ func NewFollower(o Options) (*Follower, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelFleet: o.Fleet})
 	only := cache.ByObject{Namespaces: map[string]cache.Config{o.Namespace: {}}, Label: ours,
 		Transform: cache.TransformStripManagedFields()}
-	c, err := cache.New(o.Config, cache.Options{Scheme: scheme, Mapper: kinds.Mapper(), ByObject: map[client.Object]cache.ByObject{
-		&corev1.Pod{}: only, &coordinationv1.Lease{}: only}})
+	c, err := cache.New(o.Config, cache.Options{Scheme: scheme, Mapper: kinds.Mapper(),
+		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: only, &coordinationv1.Lease{}: only}})
 	if err != nil {
 		return nil, fmt.Errorf("picker: %w", err)
 	}

@@ -21,8 +21,8 @@ system: {name: %s}
 // sumNumber is what the model with a state adds for each query of a sequence.
 const sumNumber = 7
 
-// addWorld writes a configuration with its models: two that add a number, an ensemble of one that it runs twice, and one
-// that adds up the queries of a sequence.
+// addWorld writes a configuration with its models: two that add a number, an ensemble of one that it runs twice, and
+// one that adds up the queries of a sequence.
 func (w *storm) addWorld() {
 	models := filepath.Join(w.dir, "models")
 	for k := range stormNames {

@@ -57,8 +57,9 @@ func (s *apiServer) setDispatchers(list []*process) {
 		}
 		before, _ := s.objects[c.of][c.key].(*corev1.Pod)
 		if before == nil {
-			o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name, Labels: map[string]string{
-				v1alpha1.LabelFleet: fleetName, v1alpha1.LabelRole: controller.RoleDispatcher}}}
+			o := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: p.name,
+				Labels: map[string]string{
+					v1alpha1.LabelFleet: fleetName, v1alpha1.LabelRole: controller.RoleDispatcher}}}
 			o.SetGroupVersionKind(c.of.gvk)
 			o.Status.PodIP, o.Status.Conditions = p.ip, []corev1.PodCondition{condition}
 			s.begin(c, o)
@@ -132,8 +133,8 @@ func (w *storm) pick(app string) {
 	ctx, done := context.WithTimeout(context.Background(), askWithin)
 	defer done()
 	if p.Model == "" { // a dispatcher
-		if code, text := w.ask(ctx, "http://"+p.Value()+"/v2/models/"+app+"/infer", strings.NewReader(question)); code !=
-			http.StatusOK {
+		code, text := w.ask(ctx, "http://"+p.Value()+"/v2/models/"+app+"/infer", strings.NewReader(question))
+		if code != http.StatusOK {
 			w.fail("all is calm, and a query of %s to %s gets %d: %s", app, p.Value(), code, text)
 		}
 		return
