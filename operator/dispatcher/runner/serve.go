@@ -111,8 +111,8 @@ func (m *Manager) begin(ctx context.Context, number int, files map[string]string
 const remembered = time.Minute
 
 // Rates are the queries/s of the latest minute, by app. The part of it that the run has not lived yet had the rates
-// that it was told to expect: what waited for the run comes at once, and would look like a load that apps are divided anew
-// for. So a rate that was seen for a moment is forgotten within minutes, however often configurations change.
+// that it was told to expect: what waited for the run comes at once, and would look like a load that apps are divided
+// anew for. So a rate that was seen for a moment is forgotten within minutes, however often configurations change.
 func (r *Run) Rates() map[string]float64 {
 	out := r.Expected()
 	for name, w := range r.Server.Past() {

@@ -59,9 +59,9 @@ func (c *counts) add(x counts) {
 //   - machines cost more than the budget only while one plan follows another;
 //   - no answer of a machine that gives wrong ones reaches a client;
 //   - a picker that reaches the API server names no machine for long that is gone;
-//   - once faults are over, every app answers at every dispatcher and where the picker says, cells are held by those that
-//     live, statuses say what there is, there are as many machines as plans want, within the budget, none of them of
-//     an app or cell that is gone, and the API server is asked for as little as nothing changes.
+//   - once faults are over, every app answers at every dispatcher and where the picker says, cells are held by those
+//     that live, statuses say what there is, there are as many machines as plans want, within the budget, none of
+//     them of an app or cell that is gone, and the API server is asked for as little as nothing changes.
 type storm struct {
 	script      *script
 	api         *apiServer
