@@ -122,35 +122,34 @@ func give(out []Cell, at int, types []string) {
 	}
 }
 
-// budget divides the budget by load, once each cell can pay for a machine. It reports whether all can.
+// budget divides the budget by load, in prices of a machine, so that as many can be had as one cell could have for all
+// of it. Each cell can pay for one; it reports whether the budget suffices for that.
 func (f *Fleet) budget(out, before []Cell, load []float64) bool {
 	if f.Budget <= 0 {
 		return true
 	}
 	least := f.least(out)
-	left, sum := f.Budget, 0.0
-	for at := range out {
-		left -= least[at]
-		sum += load[at]
-	}
-	enough := left >= 0
-	if !enough {
-		clear(least)
-		left = f.Budget
-	}
-	want := make([]float64, len(out))
-	for at := range out {
-		want[at] = least[at] + left*load[at]/sum
-	}
-	keep := len(before) == len(out)
-	var had float64
-	for at := range out {
-		if keep {
-			had += before[at].Budget
-			keep = before[at].Budget >= least[at] && math.Abs(before[at].Budget-want[at]) <= drift*want[at]
+	unit := slices.Max(least)
+	n := min(math.Floor(f.Budget/unit+1e-9), mostUnits)
+	enough := n >= float64(len(out)) // or unit is 0
+	want, rest, most := make([]float64, len(out)), f.Budget, 0
+	var parts []int32
+	if enough && unit > 0 {
+		parts = apportion(load, int32(n))
+		for at := range out {
+			want[at] = unit * float64(parts[at])
+			rest -= want[at]
+			if load[at] > load[most] {
+				most = at
+			}
+		}
+		want[most] += rest
+	} else {
+		for at, w := range load {
+			want[at] = f.Budget * w / sum(load)
 		}
 	}
-	if keep && math.Abs(had-f.Budget) < 1e-6*f.Budget {
+	if f.keepsBudget(before, least, want, unit) {
 		for at := range out {
 			out[at].Budget = before[at].Budget
 		}
@@ -160,6 +159,36 @@ func (f *Fleet) budget(out, before []Cell, load []float64) bool {
 		out[at].Budget = want[at]
 	}
 	return enough
+}
+
+// mostUnits is of how many machines a budget is counted.
+const mostUnits = 1 << 20
+
+// keepsBudget reports whether the parts of the budget that cells have are near enough to what they should be, and buy
+// as many machines.
+func (f *Fleet) keepsBudget(before []Cell, least, want []float64, unit float64) bool {
+	if len(before) != len(want) {
+		return false
+	}
+	had, lost := 0.0, 0.0
+	for at := range want {
+		b := before[at].Budget
+		if b < least[at] || math.Abs(b-want[at]) > max(unit, drift*want[at])*(1+1e-9) {
+			return false
+		}
+		had += b
+		if unit > 0 {
+			lost += math.Mod(b+1e-9, unit)
+		}
+	}
+	return math.Abs(had-f.Budget) < 1e-6*f.Budget && (unit == 0 || lost < unit)
+}
+
+func sum(list []float64) (s float64) {
+	for _, x := range list {
+		s += x
+	}
+	return s
 }
 
 // least is the price of the cheapest machine that each cell may have.

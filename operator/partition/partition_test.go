@@ -338,10 +338,10 @@ func TestEachCellPaysForAMachine(t *testing.T) {
 		t.Fatalf("%d cells, want 3", len(before))
 	}
 	sum := 0.0
-	for at, c := range before { // 1 for each, and the other 2 by load: 10, 1 and 1 of 12
-		want := 1 + 2.0/12
+	for at, c := range before { // 1 for each, and the other 2 by load, 10, 1 and 1 of 12, as whole machines
+		want := 1.0
 		if slices.Contains(c.Apps, "a") {
-			want = 1 + 20.0/12
+			want = 3
 		}
 		if math.Abs(c.Budget-want) > 1e-9 {
 			t.Errorf("cell %d has %v $/h, want %v", at, c.Budget, want)
@@ -350,6 +350,17 @@ func TestEachCellPaysForAMachine(t *testing.T) {
 	}
 	if math.Abs(sum-f.Budget) > 1e-9 {
 		t.Errorf("cells have %v $/h, want %v", sum, f.Budget)
+	}
+	// Cells that have thirds buy three machines of five: the budget is divided anew. What buys five stays.
+	for at := range before {
+		before[at].Budget = 5.0 / 3
+	}
+	if five := Partition(f, before); five[0].Budget == before[0].Budget {
+		t.Errorf("thirds of 5 $/h stay, which buy three machines: %+v", five)
+	}
+	before[0].Budget, before[1].Budget, before[2].Budget = 1, 2, 2 // the last has the most load
+	if five := Partition(f, before); !reflect.DeepEqual(five, before) {
+		t.Errorf("%+v, want what there was: %+v", five, before)
 	}
 	f.Budget = 2.4
 	if two := Partition(f, before); len(two) != 2 || two[0].Budget < 1 || two[1].Budget < 1 {
