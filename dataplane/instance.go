@@ -186,7 +186,7 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
 	j.limit = p.runLimit(d)
 	j.io = p.newStageIO(d)
-	if j.io == nil {
+	if j.io == nil && p.c.Engine.SecondAnswers() {
 		j.confidence = p.spec().Stages[d.Stage].Confidence(d.Variant)
 	}
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Portions: make([]Portion, len(d.Tasks))}

@@ -36,6 +36,9 @@ func (e *Engine) Waiting(a serving.AppID) int { return e.queries.waiting[a] }
 // Wakes reports whether queries start instances of apps without any.
 func (e *Engine) Wakes() bool { return e.replanning.traits.Waker != nil }
 
+// SecondAnswers reports whether it counts how sure variants are of their answers.
+func (e *Engine) SecondAnswers() bool { return e.queries.seconds }
+
 // Price returns what a machine of a device type costs now, in $/h.
 func (e *Engine) Price(d serving.DeviceTypeID) float64 { return e.usage.price(d) }
 

@@ -24,10 +24,10 @@ func (s *simulation) contents(d *engine.Decision) (balloon float64, sent []int32
 	return balloon / float64(d.Items), sent
 }
 
-// confidences returns how sure a batch's variant is of its answers; nil where that was not measured.
+// confidences returns how sure a batch's variant is of its answers; nil where that was not measured, or does not count.
 func (s *simulation) confidences(d *engine.Decision) (sure []float32) {
 	c := s.Spec.Stages[d.Stage].Confidence(d.Variant)
-	if c == nil {
+	if c == nil || !s.Engine.SecondAnswers() {
 		return nil
 	}
 	for k := range d.Tasks {
