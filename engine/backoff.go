@@ -23,7 +23,8 @@ const (
 	stopWaitingAfter = 5
 )
 
-// backoff holds the places of the plan whose instance was lost, and when each is launched again.
+// backoff holds the places of the plan whose instance was lost, or lacks a variant that could not be loaded, and when
+// each is launched, or that is loaded, again.
 type backoff struct {
 	*world
 	waiting  []relaunch
@@ -66,6 +67,12 @@ func (b *backoff) lost(k fleet.Key, absent serving.Time) (stopWaiting bool) {
 	b.losses[k] = l
 	b.waiting = append(b.waiting, relaunch{k, max(b.now.Add(l.wait), absent)})
 	return n >= stopWaitingAfter || absent > 0
+}
+
+// again schedules that what a place lacks is loaded after its back-off.
+func (b *backoff) again(k fleet.Key) {
+	b.waiting = append(b.waiting, relaunch{k, b.now.Add(min(firstBackoff<<min(b.failures[k], 10), lastBackoff))})
+	b.failures[k]++
 }
 
 // hasten has the places on a worker launched at once.

@@ -156,11 +156,13 @@ func (h *handover) retire() {
 	}
 }
 
-// relaunch launches instances at the places whose back-off is over.
+// relaunch launches instances at the places whose back-off is over, and loads what those that are there lack.
 func (h *handover) relaunch() {
 	for k, ok := h.backoff.due(); ok; k, ok = h.backoff.due() {
-		if h.places.holders[k] == nil {
+		if i := h.places.holders[k]; i == nil {
 			h.launch(k, Relaunched)
+		} else if want, ok := h.force.wants[k]; ok {
+			h.adjust(i, &want)
 		}
 	}
 }

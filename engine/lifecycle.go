@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
 )
@@ -84,13 +86,23 @@ func (l *lifecycle) serve(i *fleet.Instance) {
 	}
 }
 
-// loadFailed handles a variant that could not be loaded. An instance that was launching is lost with it.
+// loadFailed handles a variant that could not be loaded. An instance that was launching is lost with it. One that serves
+// tries again after a back-off: else it would go on with what was to be replaced until the next plan. A variant that is
+// loaded elsewhere is none to be left out by plans.
 func (l *lifecycle) loadFailed(i *fleet.Instance, v serving.VariantID) {
 	if i.State() == fleet.Launching && !i.Standby() {
 		l.health.variantFailed(v)
 		l.lose(i)
 	} else if k := i.Find(v); k >= 0 && !i.Variant(k).Warm {
-		l.health.variantFailed(v)
+		if !slices.ContainsFunc(l.fleet.Ready(i.Stage()), func(o *fleet.Instance) bool {
+			at := o.Find(v)
+			return at >= 0 && o.Variant(at).Warm
+		}) {
+			l.health.variantFailed(v)
+		}
+		if l.instances.places.holds(i) {
+			l.backoff.again(i.Key())
+		}
 		l.fleet.RemoveVariant(i, k)
 		l.fleet.Refresh(i)
 		l.agenda.free(i.Worker())
