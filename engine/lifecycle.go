@@ -86,9 +86,9 @@ func (l *lifecycle) serve(i *fleet.Instance) {
 	}
 }
 
-// loadFailed handles a variant that could not be loaded. An instance that was launching is lost with it. One that serves
-// tries again after a back-off: else it would go on with what was to be replaced until the next plan. A variant that is
-// loaded elsewhere is none to be left out by plans.
+// loadFailed handles a variant that could not be loaded. An instance that was launching is lost with it. One that
+// serves tries again after a back-off: else it would go on with what was to be replaced until the next plan. A variant
+// that is loaded elsewhere is none to be left out by plans.
 func (l *lifecycle) loadFailed(i *fleet.Instance, v serving.VariantID) {
 	if i.State() == fleet.Launching && !i.Standby() {
 		l.health.variantFailed(v)
