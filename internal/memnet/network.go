@@ -163,7 +163,7 @@ func (n *Network) Drop(host string) {
 func (n *Network) drop(which func(*conn) bool) {
 	n.mu.Lock()
 	var list []*conn
-	for c := range n.conns {
+	for c := range n.conns { // any order: they all end at one moment
 		if which(c) {
 			list = append(list, c)
 		}
