@@ -37,6 +37,7 @@ type replanning struct {
 
 	known     *plan.Known  // of the spec; nil for the one that planners were made with
 	last      uint64       // number of the last request
+	asked     bool         // there was one
 	requested bool         // it has not been answered
 	at        serving.Time // when it was made
 	nextLook  serving.Time // when the scaler wants to decide again; 0 before the first time
@@ -60,6 +61,9 @@ func (r *replanning) decide() {
 		Declared: r.agenda.declared, Waiting: r.queries.waiting,
 		Idle: r.queries.idle, Factors: r.content.view(), Start: r.machines.longest,
 	}
+	if r.asked && r.now == 0 {
+		r.view.LastRequest = 1 // 0 stands for none, and where no time goes by another one would follow each answer
+	}
 	replan, next := r.scaler.Decide(&r.view)
 	if r.nextLook = next; next <= r.now {
 		r.violated(fmt.Errorf("engine: scaler %q asked to be called again at %v, which is not after %v",
@@ -74,7 +78,7 @@ func (r *replanning) decide() {
 // request requests a plan.
 func (r *replanning) request() {
 	r.last++
-	r.requested, r.at = true, r.now
+	r.asked, r.requested, r.at = true, true, r.now
 	x := &plan.Request{
 		Snapshot: r.fleet.Snapshot(r.last, r.now), Rates: make([]float64, len(r.spec.Apps)),
 		Mixes: r.mixes(), Prices: r.usage.currentPrices(), Dispersions: r.dispersions(), Recent: r.recent(),

@@ -23,6 +23,7 @@ var stormRows = []struct {
 	{55, "a runtime that panicked while a model was measured broke off the change instead of failing it"},
 	{1623, "planners of papers made no plan while a model of one app could not be loaded"},
 	{2301, "the same"},
+	{5740, "a scaler asked for one plan after another in the first instant of a clock"},
 }
 
 const stormHere = "SLUICE_STORM_HERE" // is set in the process that storms run in
