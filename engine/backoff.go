@@ -41,6 +41,9 @@ type loss struct {
 	up   serving.Time  // when an instance came up since, 0 if none has
 }
 
+// doubled is a time that doubles n times, up to the most.
+func doubled(first, most time.Duration, n int) time.Duration { return min(first<<min(n, 10), most) }
+
 type relaunch struct {
 	key fleet.Key
 	at  serving.Time
@@ -62,7 +65,7 @@ func (b *backoff) lost(k fleet.Key, absent serving.Time) (stopWaiting bool) {
 	if l.up > 0 && b.now.Sub(l.up) >= steadyFor*l.wait {
 		l = loss{}
 	}
-	l.wait = min(firstBackoff<<min(l.n, 10), lastBackoff)
+	l.wait = doubled(firstBackoff, lastBackoff, l.n)
 	l.n, l.up = l.n+1, 0
 	b.losses[k] = l
 	b.waiting = append(b.waiting, relaunch{k, max(b.now.Add(l.wait), absent)})
@@ -71,7 +74,7 @@ func (b *backoff) lost(k fleet.Key, absent serving.Time) (stopWaiting bool) {
 
 // again schedules that what a place lacks is loaded after its back-off.
 func (b *backoff) again(k fleet.Key) {
-	b.waiting = append(b.waiting, relaunch{k, b.now.Add(min(firstBackoff<<min(b.failures[k], 10), lastBackoff))})
+	b.waiting = append(b.waiting, relaunch{k, b.now.Add(doubled(firstBackoff, lastBackoff, b.failures[k]))})
 	b.failures[k]++
 }
 
@@ -89,7 +92,7 @@ func (b *backoff) flaps(k fleet.Key) bool { return b.losses[k].n > 1 }
 
 // ejected schedules the launch at a place whose instance was ejected.
 func (b *backoff) ejected(k fleet.Key) {
-	wait := min(firstEjection<<min(b.ejections[k], 10), lastEjection)
+	wait := doubled(firstEjection, lastEjection, b.ejections[k])
 	b.ejections[k]++
 	b.waiting = append(b.waiting, relaunch{k, b.now.Add(wait)})
 }

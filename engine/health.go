@@ -22,7 +22,7 @@ var (
 
 // after is for how long something is left out that has failed so many times in a row.
 func (t term) after(consecutive int) time.Duration {
-	return min(t.first<<min(max(consecutive-unfitAfter, 0), 10), t.most)
+	return doubled(t.first, t.most, max(consecutive-unfitAfter, 0))
 }
 
 // health counts consecutive failures of workers and variants.

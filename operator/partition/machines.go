@@ -68,18 +68,15 @@ func apportion(weights []float64, n int32) []int32 {
 		}
 		left -= int32(len(weights))
 	}
-	var sum float64
-	for _, w := range weights {
-		sum += w
-	}
+	total := sum(weights)
 	order := make([]int, len(weights))
 	rest := make([]float64, len(weights))
 	given := int32(0)
 	for at, w := range weights {
 		order[at] = at
 		exact := float64(left) / float64(len(weights))
-		if sum > 0 {
-			exact = float64(left) * w / sum
+		if total > 0 {
+			exact = float64(left) * w / total
 		}
 		whole := int32(math.Floor(exact))
 		out[at] += whole
@@ -133,11 +130,9 @@ func (f *Fleet) budget(out, before []Cell, load []float64) bool {
 	n := min(math.Floor(f.Budget/unit+1e-9), mostUnits)
 	enough := n >= float64(len(out)) // or unit is 0
 	want, rest, most := make([]float64, len(out)), f.Budget, 0
-	var parts []int32
 	if enough && unit > 0 {
-		parts = apportion(load, int32(n))
-		for at := range out {
-			want[at] = unit * float64(parts[at])
+		for at, k := range apportion(load, int32(n)) {
+			want[at] = unit * float64(k)
 			rest -= want[at]
 			if load[at] > load[most] {
 				most = at
@@ -145,8 +140,9 @@ func (f *Fleet) budget(out, before []Cell, load []float64) bool {
 		}
 		want[most] += rest
 	} else {
+		total := sum(load)
 		for at, w := range load {
-			want[at] = f.Budget * w / sum(load)
+			want[at] = f.Budget * w / total
 		}
 	}
 	if f.keepsBudget(before, least, want, unit) {

@@ -34,9 +34,9 @@ const stormHere = "SLUICE_STORM_HERE" // is set in the process that storms run i
 // seed, or a range of them such as 1-1000. See [storm] for what must hold.
 //
 // A kill is a copy of the folder at a moment when nothing moves, so that nothing is torn in the middle of a write:
-// internal/host/store has tests of damage. Outside are sockets, the network (requests are handed to the handlers),
-// workers that are not in this process, models in Python, machines that come and go, disks that fill, and clocks that
-// jump. A seed fixes the script; goroutines that are ready at the same instant may still run in another order.
+// internal/host/store has tests of damage. Connections end, disks fill, and clocks jump between lives. Outside are
+// sockets, workers that are not in this process, models in Python, and machines that come and go. A seed fixes the
+// script; goroutines that are ready at the same instant may still run in another order.
 //
 // It runs in a process of its own, since a full disk is one of all of a process's files.
 func TestStorm(t *testing.T) {

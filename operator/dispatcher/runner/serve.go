@@ -114,11 +114,10 @@ const remembered = time.Minute
 // that it was told to expect: what waited for the run comes at once, and would look like a load that apps are divided
 // anew for. So a rate that was seen for a moment is forgotten within minutes, however often configurations change.
 func (r *Run) Rates() map[string]float64 {
-	out := r.Expected()
-	for name, w := range r.Server.Past() {
-		if expected, ok := out[name]; ok {
-			out[name] = soFar(w.Rate, expected, time.Since(r.Since))
-		}
+	out := make(map[string]float64)
+	expected, past := r.Profiled.Demand(), r.Server.Past()
+	for a, name := range r.Profiled.AppNames() {
+		out[name] = soFar(past[name].Rate, expected[a], time.Since(r.Since))
 	}
 	return out
 }
@@ -130,16 +129,6 @@ func soFar(seen, expected float64, age time.Duration) float64 {
 	}
 	part := min(age.Seconds()/remembered.Seconds(), 1)
 	return part*seen + (1-part)*expected
-}
-
-// Expected are the queries/s that the run was made for, by app.
-func (r *Run) Expected() map[string]float64 {
-	out := make(map[string]float64)
-	rates := r.Profiled.Demand()
-	for a, name := range r.Profiled.AppNames() {
-		out[name] = rates[a]
-	}
-	return out
 }
 
 // settle waits until a run is ready to take over: all of it is, or every app that answers now does so there, too. After
