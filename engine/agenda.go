@@ -47,6 +47,18 @@ func (d *dirty) add(i int) {
 	}
 }
 
+// remove takes i out, if it is there.
+func (d *dirty) remove(i int) {
+	if i < len(d.in) && d.in[i] {
+		d.in[i] = false
+		at := len(d.list) - 1
+		for d.list[at] != int32(i) { // before the last there may be others, which are taken
+			at--
+		}
+		d.list = slices.Delete(d.list, at, at+1)
+	}
+}
+
 // taken marks i as looked at. It can then be added again.
 func (d *dirty) taken(i int32) { d.in[i] = false }
 
@@ -86,6 +98,7 @@ func (a *agenda) touchSharing(i *fleet.Instance) {
 	slices.SortStableFunc(a.sharing, func(x, y nextStart) int { return cmp.Compare(x.start, y.start) })
 	for _, x := range a.sharing {
 		if !a.global && a.fleet.Central(x.of.Stage()).Len() > 0 {
+			a.stages.remove(int(x.of.Stage())) // what has been added already may not be first
 			a.routeStage(x.of.Stage())
 		}
 		a.touch(x.of)
@@ -110,13 +123,18 @@ type nextStart struct {
 }
 
 // latestStart is by when the first task that waits on an instance, or at its stage, must start there to be in time;
-// serving.Never when none waits.
+// serving.Never when none waits. Tasks with an answer count behind all others: being late, they lose nothing.
 func (a *agenda) latestStart(i *fleet.Instance) serving.Time {
 	at := serving.Never
 	for _, q := range [...]*fleet.Queue{i.Queue(), a.fleet.Central(i.Stage())} {
-		if q.Len() > 0 {
-			t := a.fleet.Task(q.Head())
-			at = min(at, t.LatestEnd().Add(-a.fleet.Fastest(i, t)))
+		r := q.Head()
+		for r != fleet.Nil && a.fleet.Task(r).Hint() > 0 {
+			r = a.fleet.Next(r)
+		}
+		if r != fleet.Nil {
+			at = min(at, a.fleet.LatestStart(i, a.fleet.Task(r)))
+		} else if q.Len() > 0 {
+			at = min(at, serving.Never-1)
 		}
 	}
 	return at

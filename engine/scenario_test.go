@@ -26,6 +26,7 @@ import (
 //	stage NAME [next=NAME:FANOUT,...] [stateful=1]    stages in topological order
 //	variant NAME accuracy=0.9 base=10ms item=5ms [max=8] [stage=NAME] [memory=BYTES] [each=BYTES]
 //	instance worker=0 variants=NAME,... [slots=1] [limit=8] [share=1] [stage=NAME] [low=0] [up=0] [place=N]
+//	      [turns=1]                                   with the other such instances of its worker
 //
 //	carries capacity=10 demand=10            (in a plan)
 //
@@ -218,7 +219,7 @@ func (s *scenario) instances(text string) string {
 		}
 		i := plan.Instance{Worker: serving.WorkerID(number(args["worker"], 0)), Stage: s.stage(args["stage"]),
 			Slots: number(args["slots"], 1), Share: float(args["share"], 1), Place: int32(number(args["place"], 0)),
-			Low: float(args["low"], 0), Up: float(args["up"], 0)}
+			Low: float(args["low"], 0), Up: float(args["up"], 0), TimeShared: args["turns"] != ""}
 		for _, v := range strings.Split(args["variants"], ",") {
 			i.Variants = append(i.Variants, plan.Variant{Variant: s.variant(v), Limit: number(args["limit"], 8)})
 		}

@@ -43,8 +43,11 @@ func (f *View) lateOn(i *Instance, t *Task) serving.Time {
 	if app := f.app(&t.w); app.ServesLate(t.w.Own) {
 		return max(giveUpAt(app, t), t.w.ColdUntil)
 	}
-	return max(latestStart(t, f.Fastest(i, t)), t.w.ColdUntil)
+	return max(f.LatestStart(i, t), t.w.ColdUntil)
 }
+
+// LatestStart is the latest start of t on i with which t meets its LatestEnd, as far as is known.
+func (f *View) LatestStart(i *Instance, t *Task) serving.Time { return latestStart(t, f.Fastest(i, t)) }
 
 // Beliefs returns the latencies that are believed now.
 func (f *View) Beliefs() profile.Profile { return f.profile }
