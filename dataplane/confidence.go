@@ -7,10 +7,12 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// Confidence reads off the outputs of a query how sure a model is of its answer (serving.Confidence): of several items
-// that of which it is least sure. output names the output; empty takes the first with several floating-point numbers
-// for each item. It returns false for outputs that do not tell.
-func Confidence(outputs []tensor.Tensor, items int, output string, by serving.ConfidenceBy) (sure float32, ok bool) {
+// Confidence reads off the outputs of a query how sure a model is of its answer to each of so many items
+// (serving.Confidence), and appends it to sure. output names the output; empty takes the first with several
+// floating-point numbers for each item. It returns false for outputs that do not tell.
+func Confidence(sure []float32, outputs []tensor.Tensor, items int, output string, by serving.ConfidenceBy) (
+	[]float32, bool,
+) {
 	for k := range outputs {
 		t := &outputs[k]
 		size := t.DType.Size()
@@ -21,16 +23,16 @@ func Confidence(outputs []tensor.Tensor, items int, output string, by serving.Co
 		if n < 1 || n == 1 && by != serving.ByValue {
 			continue
 		}
-		least := math.Inf(1)
 		for i := range items {
-			least = min(least, confidenceOf(t, i*n, n, by))
+			x := confidenceOf(t, i*n, n, by)
+			if math.IsNaN(x) || math.IsInf(x, 0) {
+				return sure, false
+			}
+			sure = append(sure, float32(x))
 		}
-		if math.IsNaN(least) || math.IsInf(least, 0) {
-			return 0, false
-		}
-		return float32(least), true
+		return sure, true
 	}
-	return 0, false
+	return sure, false
 }
 
 // sumsToOne is by how much the sum of numbers that are probabilities may differ from 1.
@@ -81,19 +83,20 @@ func confidenceOf(t *tensor.Tensor, from, n int, by serving.ConfidenceBy) float6
 	return most - second
 }
 
-// confidences returns engine.Input.Confidence of a batch that has ended; nil where some answer does not tell.
-func (j *job) confidences() []float32 {
+// confidences returns engine.Input.Confidence of a batch that has ended; nil where some answer does not tell. Items of a
+// query may be answered again one by one, and so each must have its row of every output.
+func (j *job) confidences() (sure []float32) {
 	if j.confidence == nil {
 		return nil
 	}
-	out := make([]float32, len(j.batch.Portions))
-	for k := range out {
+	sure = make([]float32, 0, j.batch.Items)
+	for k := range j.batch.Portions {
 		x := &j.batch.Portions[k]
-		sure, ok := Confidence(x.Outputs, x.Items, j.confidence.Output, j.confidence.By)
-		if !ok || x.Partial != nil {
+		var ok bool
+		if sure, ok = Confidence(sure, x.Outputs, x.Items, j.confidence.Output, j.confidence.By); !ok ||
+			x.Partial != nil || x.Items > 1 && !inRows(x.Outputs, x.Items) {
 			return nil
 		}
-		out[k] = sure
 	}
-	return out
+	return sure
 }

@@ -203,7 +203,11 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 			to.Partial = c.partials.next(c.request.Outputs)
 		}
 		if j.io == nil {
-			to.Inputs, to.Wanted = c.request.Inputs, c.request.Outputs
+			inputs, err := c.request.rows(to.Offset, to.Items)
+			if err != nil {
+				j.err = err
+			}
+			to.Inputs, to.Wanted = inputs, c.request.Outputs
 			if j.confidence != nil && to.Wanted != nil && !slices.Contains(to.Wanted, j.confidence.Output) {
 				to.Wanted = nil // any output may be the one that tells
 			}
@@ -294,7 +298,7 @@ func (p *Plane) runLimit(d *engine.Decision) time.Duration {
 }
 
 // boundOutputs leaves each query of a batch the outputs that it wants. It returns an error for a batch of which a query
-// has larger ones than allowed.
+// has larger ones than allowed, or items that do not fit the others.
 func (p *Plane) boundOutputs(j *job) error {
 	for k := range j.batch.Portions {
 		x := &j.batch.Portions[k]
@@ -304,6 +308,11 @@ func (p *Plane) boundOutputs(j *job) error {
 		x.Outputs = only(x.Outputs, x.Wanted)
 		if err := within(x.Outputs, p.c.Output); err != nil {
 			return err
+		}
+		if c := p.calls[x.Query]; c != nil && j.io == nil && x.Items < c.request.Items {
+			if err := replaces(c.outputs, x); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -82,6 +82,38 @@ func joined(parts []partOutputs) []tensor.Tensor {
 	return out
 }
 
+// inRows reports whether outputs have a row for each of so many items.
+func inRows(outputs []tensor.Tensor, items int) bool {
+	return !slices.ContainsFunc(outputs, func(t tensor.Tensor) bool {
+		return len(t.Shape) == 0 || t.Shape[0] != int64(items)
+	})
+}
+
+// replaces tells why the outputs of a part cannot take the place of those of the same items among all of a query's.
+func replaces(all []tensor.Tensor, part *Portion) error {
+	if !inRows(part.Outputs, part.Items) {
+		return fmt.Errorf("of %d items of a query there are other than %d rows", part.Items, part.Items)
+	}
+	return joinable(all, part.Outputs)
+}
+
+// replaced returns the outputs of a query with those of a part in their place, of which replaces has found nothing
+// wrong.
+func replaced(all []tensor.Tensor, part *Portion) []tensor.Tensor {
+	out := make([]tensor.Tensor, len(all))
+	for k := range all {
+		t := &all[k]
+		before, err := t.Rows(0, int64(part.Offset))
+		after, err2 := t.Rows(int64(part.Offset+part.Items), t.Shape[0])
+		if err != nil || err2 != nil {
+			return all
+		}
+		out[k] = *t
+		out[k].Data = slices.Concat(before.Data, part.Outputs[k].Data, after.Data)
+	}
+	return out
+}
+
 // withoutRows returns the outputs of a stage that is passed over: tensors without rows, as far as its outputs are
 // known.
 func withoutRows(specs []tensor.Spec) []tensor.Tensor {

@@ -54,6 +54,21 @@ type Request struct {
 	Accepted func(serving.QueryID)
 }
 
+// rows returns the inputs of some of the items.
+func (r *Request) rows(offset, items int) ([]tensor.Tensor, error) {
+	if items >= r.Items {
+		return r.Inputs, nil
+	}
+	out := make([]tensor.Tensor, len(r.Inputs))
+	for k := range out {
+		var err error
+		if out[k], err = r.Inputs[k].Rows(int64(offset), int64(offset+items)); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // Current reports whether App and Variant are still what they were when the request was made. Those that the spec does
 // not have are left to the engine.
 func (r *Request) Current(spec *serving.Spec) bool {

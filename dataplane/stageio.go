@@ -166,7 +166,11 @@ func (p *Plane) storeOutputs(j *job) []int32 {
 		}
 		switch {
 		case s == nil || s.graph == nil:
-			if c != nil {
+			switch {
+			case c == nil:
+			case s == nil && part.Items < c.request.Items:
+				c.outputs = replaced(c.outputs, part)
+			default:
 				c.outputs = part.Outputs
 			}
 		case c != nil:

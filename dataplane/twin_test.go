@@ -181,10 +181,12 @@ func (w *world) tells(b *dataplane.Batch) {
 	}
 	for k := range b.Portions {
 		x := &b.Portions[k]
-		sure := binary.LittleEndian.AppendUint32(nil, math.Float32bits(truth.Confidence(c, x.Query)))
-		x.Outputs = []tensor.Tensor{{
-			Name: "sure", DType: tensor.FP32, Shape: []int64{int64(x.Items)}, Data: bytes.Repeat(sure, x.Items),
-		}}
+		var sure []byte
+		for n := range x.Items {
+			own := truth.Confidence(c, x.Query, int32(x.Offset+n))
+			sure = binary.LittleEndian.AppendUint32(sure, math.Float32bits(own))
+		}
+		x.Outputs = []tensor.Tensor{{Name: "sure", DType: tensor.FP32, Shape: []int64{int64(x.Items)}, Data: sure}}
 	}
 }
 

@@ -255,6 +255,7 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	for range x.N {
 		t := d.fleet.Task(r)
 		items += t.Items()
+		d.queries.count(t, -1)
 		d.out.tasks = append(d.out.tasks, Task{
 			Query: t.Query(), Items: int32(t.Items()), Offset: t.Offset(), Turn: t.TurnAt().Sub(t.ReadyAt()),
 			Route: t.QueuedAt().Sub(t.TurnAt()), Queue: d.now.Sub(t.ReadyAt()),
@@ -264,7 +265,6 @@ func (d *dispatch) start(i *fleet.Instance, x *batch.Decision) {
 	if len(d.alone) > 0 {
 		d.waitEnded(i, x.N)
 	}
-	d.queries.started(d.spec.Stages[i.Stage()].App, x.N)
 	d.lastBatch++
 	expected := d.fleet.BatchLatency(x.Variant, i.DeviceType(), i.Queue().Head(), x.N, items, d.fleet.Concurrency(i)+1)
 	d.queries.charge(i.Queue().Head(), x.N, items, expected)

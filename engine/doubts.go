@@ -32,8 +32,16 @@ const (
 	doubtFrom, trustBelow = 0.2, 0.12
 )
 
-// answered takes up the confidence of an answer, and reports whether what was measured holds.
-func (d *doubts) answered(c *serving.Confidence, confidence float32) bool {
+// answered takes up the confidences of the items of an answer, and reports whether what was measured holds.
+func (d *doubts) answered(c *serving.Confidence, sure []float32) (holds bool) {
+	for _, x := range sure {
+		holds = d.saw(c, x)
+	}
+	return holds
+}
+
+// saw takes up the confidence of an item's answer.
+func (d *doubts) saw(c *serving.Confidence, confidence float32) (holds bool) {
 	for len(d.seen) < len(d.spec.Variants) {
 		d.seen = append(d.seen, seen{})
 	}

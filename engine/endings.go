@@ -49,7 +49,7 @@ func (q *queries) deferTask(ref fleet.Ref) {
 	q.dequeue(ref)
 	q.fleet.Defer(ref)
 	if held {
-		q.waiting[q.spec.Stages[q.fleet.Task(ref).Stage()].App]++
+		q.count(q.fleet.Task(ref), 1)
 		q.fleet.WaitTurn(ref)
 		return
 	}

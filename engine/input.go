@@ -108,7 +108,7 @@ type Input struct {
 	// Emitted is the items that each task of the batch sends along each edge of its stage: task by task, edges in the
 	// order of Stage.Next. Nil means items times the edge's FanOut, rounded.
 	Emitted []int32
-	// Confidence is, by task, how sure the variant is of its answer. Nil means that nobody knows.
+	// Confidence is, by item, how sure the variant is of its answer. Nil means that nobody knows.
 	Confidence []float32
 	Result     Result
 	Took       time.Duration // measured run time of the batch, or start of the machine

@@ -13,7 +13,10 @@ import (
 // It tells whether any of them ended after its deadline.
 func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late bool) {
 	edges := len(q.spec.Stages[i.Stage()].Next)
-	k := 0
+	k, sure := 0, in.Confidence
+	if len(sure) != b.Items {
+		sure = nil
+	}
 	var broken *suspicion
 	if in.Result == Broken || in.Result == Exceeded && b.Items == 1 {
 		broken = &suspicion{on: i.ID()}
@@ -32,7 +35,10 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 			if len(in.Emitted) >= (k+1)*edges && edges > 0 {
 				sent = in.Emitted[k*edges : (k+1)*edges]
 			}
-			if k >= len(in.Confidence) || !q.goesOn(ref, i, b, in.Confidence[k]) {
+			n := min(q.fleet.Task(ref).Items(), len(sure))
+			own := sure[:n]
+			sure = sure[n:]
+			if !q.goesOn(ref, i, b, own) {
 				q.served(ref, i, b, sent)
 			}
 		}
@@ -47,7 +53,11 @@ func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent 
 	t := *q.fleet.Task(ref) // tasks of the next stages may move it
 	r := t.Record()
 	if !q.records.at(r).ended && q.taskDone(r, &t, b, sent) {
-		q.finish(r, Answered, newAnswer(&t, i, b))
+		x := newAnswer(&t, i, b)
+		if t.Of() > 1 {
+			x = q.records.at(r).kept // of most of its items
+		}
+		q.finish(r, Answered, x)
 	}
 	q.release(ref)
 }
@@ -159,8 +169,7 @@ func (q *queries) sendAllBack(i *fleet.Instance) {
 func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []int32) bool {
 	rec := q.records.at(r)
 	if rec.flow < 0 {
-		rec.accuracy = q.accuracyOf(t, b.Variant)
-		return true
+		return q.answered(rec, t, b.Variant)
 	}
 	flow := rec.flow
 	changes := q.flows.served(flow, t, b, sent)

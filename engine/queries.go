@@ -272,8 +272,9 @@ func (q *queries) expireWhole(w *fleet.Work) {
 
 // wait lets a task that is in no place wait at its stage. The end of the step routes it.
 func (q *queries) wait(ref fleet.Ref) {
-	s := q.fleet.Task(ref).Stage()
-	q.waiting[q.spec.Stages[s].App]++
+	t := q.fleet.Task(ref)
+	s := t.Stage()
+	q.count(t, 1)
 	switch {
 	case q.gathers(ref):
 		q.gather(ref)
@@ -297,8 +298,12 @@ func (q *queries) retry(ref fleet.Ref) {
 	q.agenda.setStageTimer(q.fleet.Task(ref).Stage())
 }
 
-// started counts tasks of an app that run and no longer wait.
-func (q *queries) started(a serving.AppID, tasks int) { q.waiting[a] -= tasks }
+// count counts a task that waits from now on, or no longer does. Tasks with an answer take no room in the app's queue.
+func (q *queries) count(t *fleet.Task, by int) {
+	if t.Hint() == 0 {
+		q.waiting[q.spec.Stages[t.Stage()].App] += by
+	}
+}
 
 // charge charges the tenants of the first tasks of a queue, n of them with so many items, for the batch that they begin
 // together.
@@ -323,7 +328,7 @@ func part(took time.Duration, items, all int) time.Duration {
 // dequeue takes a waiting task out of its queue.
 func (q *queries) dequeue(ref fleet.Ref) {
 	t := q.fleet.Task(ref)
-	q.waiting[q.spec.Stages[t.Stage()].App]--
+	q.count(t, -1)
 	place, stage, holder := t.Place(), t.Stage(), t.Holder()
 	q.fleet.Dequeue(ref)
 	if place != fleet.Queued {
@@ -445,7 +450,7 @@ func (q *queries) finish(r fleet.Ref, why Reason, x answer) *Decision {
 	q.monitor.Answer(d.App, rec.accuracy)
 	d.Variant, d.Instance, d.Batch, d.Items = x.variant, x.instance, x.batch, int32(x.items)
 	d.Queue, d.Accuracy, d.Calibrated = x.queue, rec.accuracy, rec.certain
-	d.Confidence, d.Second = rec.sure, rec.kept.batch != 0 && x.batch != rec.kept.batch
+	d.Confidence, d.Second = rec.sure, rec.again > 0
 	if rec.flow >= 0 {
 		first := len(q.out.times)
 		q.out.times = q.flows.times(rec.flow, q.out.times)

@@ -21,6 +21,7 @@ type record struct {
 	certain   bool          // accuracy is that of answers of the confidence of its first, which is sure
 	sure      float32
 	kept      answer       // there while a better one is waited for; its batch is 0 without
+	again     int          // of its items that were answered again
 	coldUntil serving.Time // of its tasks, after one found nothing ready; see fleet.Work
 	stream    int32        // into streams; -1 where no stage keeps the stream's order
 	before    fleet.Ref    // its neighbours there
@@ -117,7 +118,9 @@ func (t *records) check() (waiting, open []int, err error) {
 					x.Place(), x.Record(), r)
 			}
 			if x.Place().Waits() {
-				waiting[rec.query.App]++
+				if x.Hint() == 0 {
+					waiting[rec.query.App]++
+				}
 				if rec.ended {
 					return nil, nil, fmt.Errorf("query %d has ended and still waits", rec.query.ID)
 				}

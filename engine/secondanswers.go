@@ -1,52 +1,81 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 )
 
 // A query whose first answer is not sure may have a second one, from a better variant (serving.Confidence). It keeps
-// the first, and waits like any other, if it has one item: the router says which of those that wait are worth machine
-// time. What ends it in another way than by its client gives the first answer, at the latest when its deadline comes.
+// the first, and waits like any other: the router says which of those that wait are worth machine time. Each item that
+// may have a better answer is a task of its own. What ends the query in another way than by its client gives the
+// answers that are there, at the latest when its deadline comes.
 
-// goesOn lets a task whose batch has ended wait for a better answer, and reports whether it does. A confidence without
-// a second answer says how accurate this one is, too.
-func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, confidence float32) bool {
+// goesOn lets what a task whose batch has ended is unsure of wait for better answers, and reports whether it does. sure
+// is the confidence of each item; nil where it is not known. A confidence without a second answer says how accurate
+// this one is, too.
+func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure []float32) bool {
 	t := q.fleet.Task(ref)
 	stage := &q.spec.Stages[i.Stage()]
-	if !q.seconds || t.Hint() > 0 || t.Pin() != serving.None || t.Items() > 1 {
+	if !q.seconds || len(sure) == 0 || t.Hint() > 0 || t.Pin() != serving.None {
 		return false
 	}
 	c := stage.Confidence(b.Variant)
 	r := t.Record()
-	if rec := q.records.at(r); c == nil || rec.ended || rec.flow >= 0 || !q.doubts.answered(c, confidence) {
+	if rec := q.records.at(r); c == nil || rec.ended || rec.flow >= 0 || !q.doubts.answered(c, sure) {
 		return false
 	}
-	h := stage.Hint(b.Variant, confidence)
-	bin := stage.Hinted(h)
 	q.faults.served(ref, i.ID())
 	rec := q.records.at(r)
-	rec.accuracy, rec.certain, rec.sure = bin.Accuracy, true, confidence
+	rec.accuracy, rec.certain, rec.sure = 0, true, slices.Min(sure)
 	rec.kept = newAnswer(t, i, b)
-	if q.now >= t.Due() || !bin.Improvable() {
+	unsure := 0
+	for _, x := range sure {
+		bin := &c.Bins[c.At(x)]
+		rec.accuracy += bin.Accuracy / float64(len(sure))
+		if bin.Improvable() {
+			unsure++
+		}
+	}
+	switch {
+	case q.now >= t.Due() || unsure == 0 || unsure > pipeline.MostTasks:
 		q.finish(r, Answered, rec.kept)
 		q.release(ref)
 		return true
+	case len(sure) == 1:
+		q.fleet.Answer(ref, stage.Hint(b.Variant, sure[0]), q.now)
+		q.retry(ref)
+	default:
+		w := t.Work()
+		w.Items, w.Of, w.Ready = 1, int32(len(sure)), q.now
+		for k, x := range sure {
+			if w.Offset, w.Hint = int32(k), stage.Hint(b.Variant, x); stage.Hinted(w.Hint).Improvable() {
+				q.add(r, &w)
+			}
+		}
+		q.release(ref)
 	}
-	q.fleet.Answer(ref, h, q.now)
-	q.limits.Set(int(r), int64(max(t.Due(), q.now+1)))
-	q.retry(ref)
+	due := q.fleet.Task(q.records.at(r).first).Due()
+	q.limits.Set(int(r), int64(max(due, q.now+1)))
 	return true
 }
 
-// accuracyOf is the accuracy of a variant's answer to the query of a task.
-func (q *queries) accuracyOf(t *fleet.Task, v serving.VariantID) float64 {
-	if t.Hint() > 0 {
-		if bin := q.spec.Stages[t.Stage()].Hinted(t.Hint()); bin != nil && bin.Improves(v) {
-			return bin.Of(v)
-		}
+// answered counts the answer of a variant to a query, or to an item of which there is an answer, and reports whether it
+// is the last.
+func (q *queries) answered(rec *record, t *fleet.Task, v serving.VariantID) bool {
+	a := q.spec.Variants[v].Accuracy
+	if bin := q.spec.Stages[t.Stage()].Hinted(t.Hint()); bin != nil && t.Of() > 1 {
+		rec.again++
+		rec.accuracy += (max(bin.Of(v), bin.Accuracy) - bin.Accuracy) / float64(t.Of())
+		return rec.tasks == 1
+	} else if bin != nil && bin.Improves(v) {
+		a = bin.Of(v)
 	}
-	return q.spec.Variants[v].Accuracy
+	rec.accuracy = a
+	rec.again += min(int(t.Hint()), 1)
+	return true
 }
 
 // giveKept ends a query with the answer that is there.
@@ -77,9 +106,10 @@ func (q *queries) settled(list []fleet.Ref) {
 	for _, ref := range list {
 		t := q.fleet.Task(ref)
 		r := t.Record()
-		q.waiting[q.spec.Stages[t.Stage()].App]--
 		q.agenda.setStageTimer(t.Stage())
-		q.finish(r, SureEnough, q.records.at(r).kept)
+		if q.records.at(r).tasks == 1 {
+			q.finish(r, SureEnough, q.records.at(r).kept)
+		}
 		q.release(ref)
 	}
 }

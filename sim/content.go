@@ -31,7 +31,9 @@ func (s *simulation) confidences(d *engine.Decision) (sure []float32) {
 		return nil
 	}
 	for k := range d.Tasks {
-		sure = append(sure, truth.Confidence(c, d.Tasks[k].Query))
+		for item := range d.Tasks[k].Items {
+			sure = append(sure, truth.Confidence(c, d.Tasks[k].Query, d.Tasks[k].Offset+item))
+		}
 	}
 	return sure
 }

@@ -71,8 +71,9 @@ type Work struct {
 	// Hint says what is known of the query by its first answer, which is there: only variants whose answers are better
 	// may serve it. 0 for work without.
 	Hint   serving.Hint
-	Defers bool // after StartBy it waits behind all others of its priority, where else it is given up
-	Record Ref  // the owner's record of the query
+	Of     int32 // items of the query, where a hint is known of each; less than 2 where the task is the whole query
+	Defers bool  // after StartBy it waits behind all others of its priority, where else it is given up
+	Record Ref   // the owner's record of the query
 }
 
 // Task is the work of one query at one stage: the unit that is queued, routed and batched. A query of an app with one
@@ -145,6 +146,9 @@ func (t *Task) ColdUntil() serving.Time { return t.w.ColdUntil }
 
 // Hint says what the query's first answer has told; 0 for a task without one. See Work.
 func (t *Task) Hint() serving.Hint { return t.w.Hint }
+
+// Of returns of how many items of its query the task is one, where each has an answer; 1 for the whole query.
+func (t *Task) Of() int { return max(int(t.w.Of), 1) }
 
 // Record returns the owner's record of the query.
 func (t *Task) Record() Ref { return t.w.Record }

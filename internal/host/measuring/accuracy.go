@@ -194,8 +194,8 @@ func (j *judge) variant(v, reference serving.VariantID) (a profiler.Accuracy, er
 		}
 		sum += x
 		j.scores[a.Variant] = append(j.scores[a.Variant], x)
-		if c, ok := dataplane.Confidence(outputs, 1, "", serving.ByMargin); ok {
-			j.sure[a.Variant] = append(j.sure[a.Variant], c)
+		if sure, ok := dataplane.Confidence(j.sure[a.Variant], outputs, 1, "", serving.ByMargin); ok {
+			j.sure[a.Variant] = sure
 		}
 		return err
 	})

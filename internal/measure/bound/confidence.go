@@ -12,16 +12,17 @@ import (
 //	maximise    + sum weight (accuracy_bw - accuracy_bv)/best s_cvbw
 //	subject to  sum_w s_cvbw <= share_b y_cv    and the work of w as that of any
 //
-// Queries of several items have no second answers. Both answers may take all of the query's time, which is more than
-// they have.
+// Of a query of several items each may have one, for its part of the accuracy. Both answers may take all of the query's
+// time, which is more than they have.
 func (p *program) improve(x *class, paths []path, list []served,
 	value func(a serving.AppID, accuracy float64) float64) []served {
 	app := &p.w.Spec.Apps[x.app]
 	stage := &p.w.Spec.Stages[app.Stages[0]]
-	if len(app.Stages) > 1 || x.variant >= 0 || x.items[0] > 1 {
+	if len(app.Stages) > 1 || x.variant >= 0 {
 		return list
 	}
-	firsts := list
+	firsts, single := list, *x
+	single.size, single.items = 1, []float64{1}
 	for n := range paths {
 		c := stage.Confidence(paths[n].variants[0])
 		if c == nil {
@@ -40,13 +41,13 @@ func (p *program) improve(x *class, paths []path, list []served,
 				if !bin.Improves(v) {
 					continue
 				}
-				for _, split := range p.splits(x, &paths[m]) {
+				for _, split := range p.splits(&single, &paths[m]) {
 					gains := bin.Of(v) - bin.Accuracy
 					k := p.Column(milp.Column{
 						Objective: value(x.app, bin.Of(v)) - value(x.app, bin.Accuracy), Upper: x.count,
 					})
 					p.term(row, k, 1)
-					p.term(p.group(v, x, split[0]), k, x.items[0])
+					p.term(p.group(v, &single, split[0]), k, x.items[0])
 					list = append(list, served{column: k, path: m, accuracy: gains, second: true})
 				}
 			}

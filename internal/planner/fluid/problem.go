@@ -337,10 +337,14 @@ const gathering = 0.5
 
 // itemRate is the items/s that reach a stage.
 func (m *problem) itemRate(s serving.StageID) float64 {
-	a := &m.apps[m.stages[s].app]
-	mean := 0.0
-	for c := range a.classes {
-		mean += a.classes[c].share * a.classes[c].items
+	a := m.stages[s].app
+	return m.apps[a].rate * m.meanItems(a) * m.stages[s].fan
+}
+
+// meanItems is the mean of an app's queries.
+func (m *problem) meanItems(a serving.AppID) (mean float64) {
+	for _, c := range m.apps[a].classes {
+		mean += c.share * c.items
 	}
-	return a.rate * mean * m.stages[s].fan
+	return mean
 }

@@ -48,9 +48,10 @@ type program struct {
 
 // spent is the time that a site spends on an option for a class.
 type spent struct {
-	site, option, class int
-	rate                float64 // items/s of a machine
-	gains               float64 // of second answers, in accuracies of the stage's best; 0 for first ones
+	site, option int
+	rate         float64 // items/s of a machine
+	perQuery     float64 // items
+	gains        float64 // of second answers, in accuracies of the stage's best; 0 for first ones
 }
 
 // newProgram makes the program of the sites, with no demand. It keeps sites.
@@ -157,8 +158,8 @@ func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term
 		return
 	}
 	a := p.m.stages[o.stage].app
-	column := func(c, row int, rate, loss, gains float64) {
-		queries := rate / p.m.perQuery(o.stage, c) // per second of a machine
+	column := func(row int, rate, perQuery, loss, gains float64) {
+		queries := rate / perQuery // per second of a machine
 		items := rate
 		if gains == 0 {
 			items = -rate
@@ -171,16 +172,16 @@ func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term
 			p.terms = append(p.terms, lp.Term{Row: p.most[o.stage], Coef: 1})
 		}
 		if gains == 0 {
-			p.terms = p.firstAnswers(p.terms, o, c)
+			p.terms = p.firstAnswers(p.terms, o, row-p.first[o.stage])
 		}
-		do(spent{i, j, c, rate, gains}, -p.m.apps[a].weight*queries*(loss+idle), p.terms)
+		do(spent{i, j, rate, perQuery, gains}, -p.m.apps[a].weight*queries*(loss+idle), p.terms)
 	}
 	for c, rate := range o.rates {
 		if rate > 0 {
-			column(c, p.first[o.stage]+c, rate, o.loss, 0)
+			column(p.first[o.stage]+c, rate, p.m.perQuery(o.stage, c), o.loss, 0)
 		}
 	}
-	p.secondAnswers(o, func(c, row int, rate, gains float64) { column(c, row, rate, -gains, gains) })
+	p.secondAnswers(o, func(row int, rate, gains float64) { column(row, rate, p.m.meanItems(a), -gains, gains) })
 }
 
 // solve sets the demands, by AppID in queries/s, and solves the program. It returns the value relative to what serving
@@ -248,7 +249,7 @@ func (p *program) flows() *flows {
 			loss = -z.gains
 		}
 		if a := m.stages[o.stage].app; f.served[a] > 0 {
-			f.loss[a] += t * z.rate / m.perQuery(o.stage, z.class) * loss / f.served[a]
+			f.loss[a] += t * z.rate / z.perQuery * loss / f.served[a]
 		}
 	}
 	return f

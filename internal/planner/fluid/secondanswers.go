@@ -1,6 +1,7 @@
 package fluid
 
 import (
+	"math"
 	"slices"
 
 	"github.com/sluice-serving/sluice/internal/algo/lp"
@@ -10,8 +11,8 @@ import (
 )
 
 // unsure is queries whose first answer, of some variant, a better variant may improve: those of some bins of its
-// confidence. In the program they are a row: what is answered a second time is a part of what the variant has answered.
-// They have one item, as all that has second answers.
+// confidence. In the program they are a row: of the items that the variant has answered a part is answered a second
+// time, one by one, each for its part of a query's accuracy.
 type unsure struct {
 	first serving.VariantID
 	share float64 // of what the variant answers
@@ -75,7 +76,8 @@ func (m *problem) findSecondRates(k *kind, o *option) {
 		u := &m.unsure[o.stage][n]
 		first := profile.Unknown
 		for d := range m.spec.DeviceTypes {
-			first = min(first, m.believed.Latency(u.first, serving.DeviceTypeID(d), 1, 1))
+			items := int(math.Ceil(m.meanItems(m.stages[o.stage].app)))
+			first = min(first, m.believed.Latency(u.first, serving.DeviceTypeID(d), items, 1))
 		}
 		if left := m.stages[o.stage].within - firstTakes*first; left > 0 && u.gains(o.variant, 1) > 0 {
 			o.seconds[n] = m.rateWithin(k, o, 1, left)
@@ -83,31 +85,22 @@ func (m *problem) findSecondRates(k *kind, o *option) {
 	}
 }
 
-// unsureClass is the class of an app's queries that may have second answers; -1 for none.
-func (m *problem) unsureClass(a serving.AppID) int {
-	if m.apps[a].classes[0].size == 1 {
-		return 0
-	}
-	return -1
-}
-
 // firstAnswers appends what a column of an option's answers adds to the rows of those that may be improved.
 func (p *program) firstAnswers(terms []lp.Term, o *option, c int) []lp.Term {
 	for k := range p.m.unsure[o.stage] {
-		if u := &p.m.unsure[o.stage][k]; u.first == o.variant && c == p.m.unsureClass(p.m.stages[o.stage].app) {
+		if u := &p.m.unsure[o.stage][k]; u.first == o.variant {
 			terms = append(terms, lp.Term{Row: p.unsure[o.stage] + k, Coef: -u.share * o.rates[c]})
 		}
 	}
 	return terms
 }
 
-// secondAnswers calls do for the second answers that an option may give: of which class, the row of those that they
-// improve, how many a second, and by how much each.
-func (p *program) secondAnswers(o *option, do func(c, row int, rate, gains float64)) {
-	c := p.m.unsureClass(p.m.stages[o.stage].app)
+// secondAnswers calls do for the second answers that an option may give: the row of those that they improve, how many a
+// second, and by how much each.
+func (p *program) secondAnswers(o *option, do func(row int, rate, gains float64)) {
 	for k := range p.m.unsure[o.stage] {
-		if rate := o.seconds[k]; c >= 0 && rate > 0 {
-			do(c, p.unsure[o.stage]+k, rate, p.m.unsure[o.stage][k].gains(o.variant, p.m.spec.BestOfStage(o.stage)))
+		if rate := o.seconds[k]; rate > 0 {
+			do(p.unsure[o.stage]+k, rate, p.m.unsure[o.stage][k].gains(o.variant, p.m.spec.BestOfStage(o.stage)))
 		}
 	}
 }
@@ -130,7 +123,7 @@ func (m *problem) secondBring(sites []site) *plan.SecondAnswers {
 		}
 		stage := m.kinds[p.sites[z.site].kind].options[z.option].stage
 		if a := m.stages[stage].app; f.served[a] > 0 {
-			out.Shares[a] += p.x[p.column[n]] * z.rate / f.served[a]
+			out.Shares[a] += p.x[p.column[n]] * z.rate / z.perQuery / f.served[a]
 		}
 		p.Upper(p.column[n], 0)
 	}

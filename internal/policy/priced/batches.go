@@ -114,12 +114,12 @@ func (w *way) consider(now serving.Time, c *candidate, lost *leftBehind, y batch
 	t, own := o.seconds[b], x.waiting[y.first:y.first+b]
 	sum := tally{n: b, left: lost.value(x, w.app, now, y.first, b, t), loss: float64(b) * x.loss(o)}
 	sum.tightest, sum.latest = own[0].left(now), own[b-1].left(now)
-	onward := x.onward(o, noSecond)
-	if len(x.next) == 0 && x.tasks <= 1 && onward == nil {
+	first := x.firstOf(o)
+	if len(x.next) == 0 && x.tasks <= 1 && first == nil {
 		sum.reward = float64(b) * x.value
 	} else {
 		for k := range own {
-			sum.reward += x.reward(w.app, onward, noSecond, 1, own[k].part, own[k].dueIn(now)-t)
+			sum.reward += x.reward(w.app, first, x.single, noSecond, own[k].part, own[k].dueIn(now)-t)
 		}
 	}
 	y.gain = w.gain(&sum, t, t, blocks)

@@ -67,7 +67,7 @@ func (r *Rule) formMixed(v *route.View, c *candidate, w *way) {
 // that the batch takes when it joins: to sum all up anew for each that joins makes no difference.
 func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 	x, o := w.stage, w.option
-	onward := x.onward(o, noSecond)
+	first := x.firstOf(o)
 	sum, items, own := newTally(), 0, r.list[:0]
 	last := 0.0
 	r.runs.reset()
@@ -90,7 +90,8 @@ func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 			}
 		}
 		second := int(y.second)
-		reward, left, loss := x.reward(w.app, onward, second, y.items, y.part, y.due-t), 0.0, x.lossOf(o, second)
+		reward, left := x.reward(w.app, first, y.class, second, y.part, y.due-t), 0.0
+		loss := x.lossOf(o, second, y.part)
 		if !y.cold {
 			left = x.leftFor(w.app, y.class, second, y.due-x.waitFor(y.class, t), y.part, r.factor(j))
 		}

@@ -171,7 +171,8 @@ func (r *Rule) growOverlap(v *route.View, best *overlapping, w *way, m int32, fi
 			second = int(x.differing[k].second)
 		}
 		left := x.leftFor(w.app, c, second, due-x.waitFor(c, math.Inf(1)), y.part, long)
-		sum.add(x.reward(w.app, x.onward(o, second), second, more, y.part, due-t), left, x.lossOf(o, second), seconds)
+		reward := x.reward(w.app, x.firstOf(o), c, second, y.part, due-t)
+		sum.add(reward, left, x.lossOf(o, second, y.part), seconds)
 		works := o.stretched(o.even[items], long)
 		gain := w.gain(&sum, works, t, cost)
 		if score := w.score(gain, works); gain >= 0 && (best.n == 0 || score > best.score) {

@@ -185,16 +185,17 @@ func (r *Rule) addItems(x *stage, c int, items float64) {
 // addNode adds the ways to serve a class at a stage.
 func (r *Rule) addNode(x *stage, c int) {
 	y := &x.classes[c]
-	least := r.addWays(x, noSecond, x.value, y.mean, y.most)
+	least := r.addWays(x, c, noSecond, x.value, y.mean, 1)
 	y.takes = 0
 	if !math.IsInf(least, 1) {
 		y.takes = x.tasksOf(c) * y.mean * least
 	}
 }
 
-// addWays adds the ways to serve tasks of a stage that are worth so much, and have so many items in the mean and, of
-// the usual ones, at most. It returns the least time that an item takes, in s; infinite where nothing serves it.
-func (r *Rule) addWays(x *stage, second int, value, mean float64, most int) (least float64) {
+// addWays adds the ways to serve tasks of a stage that are worth so much and have so many items in the mean. They are of
+// a class, or have an answer and so much of the worth of a query of one item. It returns the least time that an item
+// takes, in s; infinite where nothing serves it.
+func (r *Rule) addWays(x *stage, c, second int, value, mean, part float64) (least float64) {
 	p, a := &r.prices, &r.apps[x.app]
 	least = math.Inf(1)
 	p.dual.addNode(value / mean)
@@ -206,7 +207,7 @@ func (r *Rule) addWays(x *stage, second int, value, mean float64, most int) (lea
 				continue
 			}
 			if t := o.timePerItem(int(math.Ceil(mean)), x.flow(a), x.budget, a.slo); t > 0 {
-				p.dual.addEntry(int(g), t, (x.lossOf(o, second)-x.usualOnward(a, o, second, most, t))/mean)
+				p.dual.addEntry(int(g), t, (x.lossOf(o, second, part)-x.usualOnward(a, o, c, second, t))/mean)
 				least = min(least, t)
 			}
 		}

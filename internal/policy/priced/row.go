@@ -13,11 +13,13 @@ type place struct {
 	ref      fleet.Ref
 	query    serving.QueryID
 	end, due serving.Time // by when its stage and its query must end
-	part     float64      // what it is worth, relative to a task of a query that has all its tasks before it
+	// part is what it is worth, relative to a task of a query that has all its tasks before it, or, with an answer, to
+	// one of a query of one item
+	part float64
 }
 
 func newPlace(ref fleet.Ref, t *fleet.Task) place {
-	return place{ref: ref, query: t.Query(), end: t.LatestEnd(), due: t.Due(), part: 1}
+	return place{ref: ref, query: t.Query(), end: t.LatestEnd(), due: t.Due(), part: 1 / float64(t.Of())}
 }
 
 // left returns how many seconds the task's stage may still take.

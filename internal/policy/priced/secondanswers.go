@@ -12,28 +12,31 @@ import (
 // task with an answer is one of another kind: it has no worth of being in time, only what better answers add to the
 // accuracy of the one that there is. While machine time is dearer than that, the answer is given. So the confidence
 // from which on answers are final follows from the prices. And a variant whose unsure answers may be improved brings,
-// beside its accuracy, what its queries are worth from then on. All this holds for queries of one item: confidences are
-// of items.
+// beside its accuracy, what its queries are worth from then on. Confidences are of items: of a query of several each
+// has a task, which is worth its part.
 
 // first is a variant whose answers may be improved.
 type first struct {
 	variant serving.VariantID
 	from    int       // of its bins in stage.seconds
 	bins    int       // how many
-	onward  []float64 // by step: what an answer of it is worth beside its accuracy, since it may be improved
+	onward  []float64 // by class and step: what an answer of it is worth beside its accuracy, since it may be improved
 	doubted bool      // its confidences say nothing now
-	begun   int       // tasks since stage.firstsAt
-	rate    float64   // tasks/s
+	begun   int       // items since stage.firstsAt
+	queries int       // tasks since then
+	rate    float64   // items/s
+	arrive  float64   // tasks/s
 }
 
 // second is tasks that have an answer of about the same confidence.
 type second struct {
-	table
-	bin   *serving.ConfidenceBin
-	gains float64 // by how much the best variant's answers are better, in parts of the best accuracy
-	best  float64 // that accuracy
-	rate  float64 // that come, tasks/s
-	waits float64 // that wait
+	tables []table // by the class of the first answer
+	bin    *serving.ConfidenceBin
+	gains  float64 // by how much the best variant's answers are better, in parts of the best accuracy
+	best   float64 // that accuracy
+	part   float64 // what one is worth, in the mean, relative to one of a query of one item
+	rate   float64 // that come, tasks/s
+	waits  float64 // that wait
 }
 
 // noSecond stands for a task without an answer.
@@ -49,12 +52,12 @@ func (x *stage) findSeconds(spec *serving.Spec) {
 		c := &s.Confidences[k]
 		y := first{variant: c.Variant, from: len(x.seconds), bins: len(c.Bins)}
 		if k < len(before) && before[k].variant == c.Variant {
-			y.rate, y.begun = before[k].rate, before[k].begun
+			y.rate, y.begun, y.arrive, y.queries = before[k].rate, before[k].begun, before[k].arrive, before[k].queries
 		}
 		x.firsts = append(x.firsts, y)
 		for b := range c.Bins {
 			bin := &c.Bins[b]
-			x.seconds = append(x.seconds, second{bin: bin, best: best, gains: bin.MostGain() / best})
+			x.seconds = append(x.seconds, second{bin: bin, best: best, gains: bin.MostGain() / best, part: 1})
 		}
 	}
 }
@@ -72,26 +75,31 @@ func (x *stage) worthOf(second int) float64 {
 	return x.right * x.emphasis * x.seconds[second].gains
 }
 
-// lossOf is what a task loses by an option's accuracy.
-func (x *stage) lossOf(o *option, second int) float64 {
+// lossOf is what a task loses by an option's accuracy. One with an answer has part of the worth of a query.
+func (x *stage) lossOf(o *option, second int, part float64) float64 {
 	if second < 0 {
 		return x.loss(o)
 	}
 	y := &x.seconds[second]
-	return x.right * x.emphasis * (y.gains - (y.bin.Of(o.variant)-y.bin.Accuracy)/y.best)
+	return part * x.right * x.emphasis * (y.gains - (y.bin.Of(o.variant)-y.bin.Accuracy)/y.best)
 }
 
-// onward returns, by step, what an option's answers are worth beside their accuracy; nil for nothing.
-func (x *stage) onward(o *option, second int) []float64 {
-	if second >= 0 {
-		return nil
-	}
+// firstOf returns what an option's answers are first ones of; nil where they are final.
+func (x *stage) firstOf(o *option) *first {
 	for k := range x.firsts {
 		if y := &x.firsts[k]; y.variant == o.variant && !y.doubted && len(y.onward) > 0 {
-			return y.onward
+			return y
 		}
 	}
 	return nil
+}
+
+// worth is what an answer to a task of a class is worth beside its accuracy, at a step; 0 for a class that came since.
+func (y *first) worth(c, step int) float64 {
+	if at := c*(steps+1) + step; at < len(y.onward) {
+		return y.onward[at]
+	}
+	return 0
 }
 
 // findOnward computes what first answers are worth beside their accuracy, from what tasks that have one are worth.
@@ -99,35 +107,38 @@ func (x *stage) findOnward(a *app) {
 	wait := int(math.Ceil(x.delta / a.slo * steps))
 	for k := range x.firsts {
 		y := &x.firsts[k]
-		y.onward = sized(y.onward, steps+1)
-		for j := range y.onward {
-			y.onward[j] = 0
-			for b := y.from; b < y.from+y.bins; b++ {
-				y.onward[j] += x.seconds[b].bin.Share * max(x.seconds[b].values[max(j-wait, 0)], 0)
+		y.onward = sized(y.onward, len(x.classes)*(steps+1))
+		for c := range x.classes {
+			own := y.onward[c*(steps+1):][:steps+1]
+			for j := range own {
+				own[j] = 0
+				for b := y.from; b < y.from+y.bins; b++ {
+					of := x.seconds[b].tables[c].values[max(j-wait, 0)]
+					own[j] += x.classes[c].mean * x.seconds[b].bin.Share * max(of, 0)
+				}
 			}
 		}
 	}
 }
 
-// usualOnward is what onward says for tasks of so many items at most where a batch takes so many seconds and ends when
-// its stage should.
-func (x *stage) usualOnward(a *app, o *option, second, most int, t float64) float64 {
-	onward := x.onward(o, second)
-	if j := a.step(a.slo - t - x.delta); onward != nil && most == 1 && j >= 0 {
-		return onward[j]
+// usualOnward is what the answers to tasks of a class are worth beside their accuracy where a batch takes so many
+// seconds and ends when its stage should.
+func (x *stage) usualOnward(a *app, o *option, c, second int, t float64) float64 {
+	if first, j := x.firstOf(o), a.step(a.slo-t-x.delta); second < 0 && first != nil && j >= 0 {
+		return first.worth(c, j)
 	}
 	return 0
 }
 
-// reward is what is left of the value of a task of so many items when it is served with so many seconds left for its
-// query.
-func (x *stage) reward(a *app, onward []float64, second, items int, part, left float64) float64 {
+// reward is what is left of the value of a task of a class when it is served, as a first answer of some or a final one,
+// with so many seconds left for its query.
+func (x *stage) reward(a *app, first *first, c, second int, part, left float64) float64 {
 	if second >= 0 {
-		return x.worthOf(second)
+		return part * x.worthOf(second)
 	}
 	y := part * x.brings(a, left)
-	if j := a.step(left); onward != nil && items == 1 && j >= 0 {
-		y += onward[j]
+	if j := a.step(left); first != nil && j >= 0 {
+		y += first.worth(c, j)
 	}
 	return y
 }
@@ -137,11 +148,18 @@ func (x *stage) leftFor(a *app, c, second int, left, part, long float64) float64
 	if second < 0 {
 		return x.valueOf(a, c, left, part, long)
 	}
-	j := a.step(left)
-	if second >= len(x.seconds) || j < 0 || len(x.seconds[second].values) == 0 {
-		return 0
+	if y, j := x.tableOf(second, part), a.step(left); y != nil && j >= 0 {
+		return y.at(j, 1, long)
 	}
-	return x.seconds[second].at(j, part, long)
+	return 0
+}
+
+// tableOf returns what tasks with an answer and part of the worth of a query are worth; nil where that is not known.
+func (x *stage) tableOf(second int, part float64) *table {
+	if c := x.classOf(int(math.Round(1 / part))); second < len(x.seconds) && c < len(x.seconds[second].tables) {
+		return &x.seconds[second].tables[c]
+	}
+	return nil
 }
 
 const (
@@ -169,14 +187,14 @@ func (r *Rule) settle(v *route.View) {
 			if t.Hint() == 0 {
 				continue
 			}
-			value := math.Inf(-1)
+			value, part := math.Inf(-1), 1/float64(t.Of())
 			k, j := int(t.Hint())-1, r.apps[x.app].step(t.Due().Sub(v.Now).Seconds())
-			if k < len(x.seconds) && j >= 0 && len(x.seconds[k].values) > 0 {
-				value = x.seconds[k].values[j]
+			if y := x.tableOf(k, part); y != nil && j >= 0 {
+				value = y.values[j]
 			}
 			switch {
 			case value > 0:
-			case value > -marginal*x.worthOf(k) && some < mostMarginal:
+			case value > -marginal*part*x.worthOf(k) && some < mostMarginal:
 				some++
 			default:
 				v.Settle(own)
@@ -192,10 +210,12 @@ func (x *stage) began(b *batch) {
 		if y.variant != b.option.variant {
 			continue
 		}
-		y.begun += b.n
+		y.begun += b.items
+		y.queries += b.n
 		for _, j := range b.list {
 			if x.differing[j].second >= 0 {
 				y.begun--
+				y.queries--
 			}
 		}
 	}
@@ -215,9 +235,13 @@ func (x *stage) followFirsts(f *fleet.View, now serving.Time) {
 	for k := range x.firsts {
 		y := &x.firsts[k]
 		y.rate += (float64(y.begun)/took - y.rate) * fresh
-		y.begun = 0
+		y.arrive += (float64(y.queries)/took - y.arrive) * fresh
+		y.begun, y.queries = 0, 0
 		for b := y.from; b < y.from+y.bins; b++ {
 			x.seconds[b].rate = y.rate * x.seconds[b].bin.Share
+			if y.rate > 0 {
+				x.seconds[b].part = y.arrive / y.rate
+			}
 		}
 	}
 }
@@ -225,7 +249,8 @@ func (x *stage) followFirsts(f *fleet.View, now serving.Time) {
 // addSecondNodes adds the ways to improve the answers of a stage to the program of prices, behind its classes.
 func (r *Rule) addSecondNodes(x *stage) {
 	for k := range x.seconds {
-		r.addWays(x, k, max(x.worthOf(k), tolerance), 1, 1)
+		part := x.seconds[k].part
+		r.addWays(x, 0, k, max(part*x.worthOf(k), tolerance), 1, part)
 	}
 }
 
@@ -235,7 +260,7 @@ func (r *Rule) addSecondFlows(x *stage, span float64) {
 	for k := range x.seconds {
 		y := &x.seconds[k]
 		if d := y.rate + y.waits/span; d > 0 && y.gains > 0 {
-			p.addFlow(d, x.worthOf(k))
+			p.addFlow(d, y.part*x.worthOf(k))
 			p.flows[len(p.flows)-1].optional = true
 			p.addItems(r.prices.nodes[x.id]+len(x.classes)+k, 1)
 		}

@@ -65,17 +65,17 @@ func TestFirstAnswersCountOnSecondOnes(t *testing.T) {
 	x, a := &l.stages[0], &l.apps[0]
 	for k := range l.machines.groups[0].options {
 		o := &l.machines.groups[0].options[k]
-		onward := x.onward(o, noSecond)
+		first := x.firstOf(o)
 		if o.variant == 0 {
-			if onward != nil {
+			if first != nil {
 				t.Error("the large variant counts on second answers")
 			}
 			continue
 		}
-		if got := onward[a.step(0.08)]; math.Abs(got-0.2) > 0.01 {
+		if got := first.worth(0, a.step(0.08)); math.Abs(got-0.2) > 0.01 {
 			t.Errorf("with 80 ms left a first answer counts on %v, want 0.2", got)
 		}
-		if got := onward[a.step(0.005)]; got != 0 {
+		if got := first.worth(0, a.step(0.005)); got != 0 {
 			t.Errorf("with 5 ms left a first answer counts on %v", got)
 		}
 	}

@@ -26,11 +26,14 @@ func (r *Rule) tabulate(a *app, x *stage) {
 	}
 	for k := range x.seconds {
 		y := &x.seconds[k]
-		r.fill(a, x, &y.table, k, 1, 1)
+		y.tables = sized(y.tables, len(x.classes))
+		for c := range y.tables {
+			r.fill(a, x, &y.tables[c], c, k)
+		}
 	}
 	x.findOnward(a)
 	for c := range x.classes {
-		r.fill(a, x, &x.tables[c], noSecond, x.classes[c].mean, x.classes[c].most)
+		r.fill(a, x, &x.tables[c], c, noSecond)
 	}
 }
 
@@ -40,8 +43,8 @@ type table struct {
 	costs  []float64 // what of its value a task costs: of the batch that brings it
 }
 
-// fill computes a table of tasks of so many items in the mean and, of the usual ones, at most.
-func (r *Rule) fill(a *app, x *stage, to *table, second int, mean float64, most int) {
+// fill computes a table of tasks of a class, or of an item of such a one that has an answer.
+func (r *Rule) fill(a *app, x *stage, to *table, c, second int) {
 	to.values, to.costs = sized(to.values, steps+1), sized(to.costs, steps+1)
 	for j := range to.values {
 		to.values[j], to.costs[j] = math.Inf(-1), 0
@@ -55,7 +58,7 @@ func (r *Rule) fill(a *app, x *stage, to *table, second int, mean float64, most 
 		}
 		for k := range options {
 			if x.improves(&options[k], second) {
-				x.addValue(a, to, second, mean, most, &options[k], y.price, together)
+				x.addValue(a, to, c, second, &options[k], y.price, together)
 			}
 		}
 	}
@@ -67,35 +70,35 @@ func (r *Rule) fill(a *app, x *stage, to *table, second int, mean float64, most 
 }
 
 // addValue raises what tasks are worth to what an option brings.
-func (x *stage) addValue(a *app, to *table, second int, mean float64, most int, o *option, price float64,
-	together int) {
+func (x *stage) addValue(a *app, to *table, c, second int, o *option, price float64, together int) {
 	values, costs := to.values, to.costs
+	first, mean, most, part := x.firstOf(o), x.classes[c].mean, x.classes[c].most, 1.0
+	if second >= 0 {
+		first, mean, most, part = nil, 1, 1, 1/mean
+	}
 	size := int(math.Ceil(mean))
 	if most <= o.limit {
 		size = max(size, most) // all of the class are in time
 	}
-	flow, onward := x.flow(a), x.onward(o, second)
-	if most > 1 {
-		onward = nil
-	}
+	flow := x.flow(a)
 	for b := size; b <= o.limit; b = further(b) {
 		t := o.seconds[b]
 		if !fills(b, size, t, flow, x.within, a.slo) {
 			return
 		}
-		cost := x.lossOf(o, second) + price*t*mean/float64(b)
+		cost := x.lossOf(o, second, part) + price*t*mean/float64(b)
 		t = max(t, o.seconds[min(together, o.limit)])
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
-		if len(x.next) == 0 && onward == nil {
-			if y := x.worthOf(second) - cost; y > values[from] {
+		if len(x.next) == 0 && first == nil {
+			if y := part*x.worthOf(second) - cost; y > values[from] {
 				values[from], costs[from] = y, cost
 			}
 			continue
 		}
 		for j := from; j <= steps; j++ {
 			y := x.after[j-from] - cost
-			if onward != nil {
-				y += onward[j-from]
+			if first != nil {
+				y += first.worth(c, j-from)
 			}
 			if y > values[j] {
 				values[j], costs[j] = y, cost
@@ -142,7 +145,7 @@ func (x *stage) brings(a *app, left float64) float64 {
 }
 
 // sized returns n numbers, in the memory of x where that suffices.
-func sized[T float64 | int32](x []T, n int) []T {
+func sized[T float64 | int32 | table](x []T, n int) []T {
 	if cap(x) < n {
 		return make([]T, n)
 	}

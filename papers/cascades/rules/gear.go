@@ -60,7 +60,7 @@ const (
 // room is how much of the ready instances' time a stage has.
 type room struct {
 	*route.View
-	rate float64 // queries/s that come
+	rate float64 // items/s that come
 	slo  time.Duration
 	part []float64 // of each ready instance's time, by position
 }
@@ -68,7 +68,8 @@ type room struct {
 func newRoom(v *route.View) *room {
 	spec := v.Fleet.Spec()
 	app := spec.Stages[v.Stage].App
-	r := &room{View: v, rate: v.Monitor.Rate(v.Now, app, rateWindow), slo: spec.Apps[app].SLO.Latency}
+	mix := v.Monitor.Mix(app)
+	r := &room{View: v, rate: v.Monitor.Rate(v.Now, app, rateWindow) * mix.Mean(), slo: spec.Apps[app].SLO.Latency}
 	for _, i := range v.Instances() {
 		own, all := r.demand(i), 0.0
 		if i.TimeShared() {
@@ -99,7 +100,7 @@ func (r *room) demand(i *fleet.Instance) float64 {
 	return least * max(r.Monitor.Rate(r.Now, r.Fleet.Spec().Stages[i.Stage()].App, rateWindow), 1e-3)
 }
 
-// takes is the time of a query on a variant of an instance, in s, in the best batch that takes a quarter of the
+// takes is the time of an item on a variant of an instance, in s, in the best batch that takes a quarter of the
 // objective at most, or alone; infinite where it does not run.
 func (r *room) takes(i *fleet.Instance, v serving.VariantID) float64 {
 	at, best := i.Find(v), math.Inf(1)

@@ -1,0 +1,121 @@
+package dataplane_test
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluice-serving/sluice/dataplane"
+	"github.com/sluice-serving/sluice/internal/simtest"
+	"github.com/sluice-serving/sluice/internal/systems"
+	"github.com/sluice-serving/sluice/policy/plan"
+	"github.com/sluice-serving/sluice/serving"
+	"github.com/sluice-serving/sluice/serving/profile"
+	"github.com/sluice-serving/sluice/tensor"
+)
+
+// unsure is a cluster with a large and a small variant on one machine. The small one is sure of even numbers alone, and
+// right of these as often as the large one.
+func unsure(t *testing.T) *simtest.Cluster {
+	c := simtest.Uniform(1, 4*time.Millisecond, time.Millisecond, 2*time.Second, 8)
+	c.Spec.Variants = append(c.Spec.Variants, serving.Variant{Name: "small", Accuracy: 0.6, MaxBatch: 8})
+	s := &c.Spec.Stages[0]
+	s.Variants = append(s.Variants, 1)
+	s.Confidences = []serving.Confidence{{Variant: 1, Output: "sure", By: serving.ByValue, Bins: []serving.ConfidenceBin{
+		{Share: 0.5, Accuracy: 0.25, Others: []serving.VariantAccuracy{{Variant: 0, Accuracy: 0.85}}},
+		{From: 0.5, Share: 0.5, Accuracy: 0.95, Others: []serving.VariantAccuracy{{Variant: 0, Accuracy: 0.95}}},
+	}}}
+	for n := 1; n <= 8; n++ {
+		c.Measurements.Latency = append(c.Measurements.Latency,
+			simtest.Point(1, 0, n, 1, time.Millisecond+time.Duration(n)*100*time.Microsecond, 0))
+	}
+	var err error
+	if c.Profile, err = profile.NewTable(c.Spec, c.Measurements, profile.P95); err != nil {
+		t.Fatal(err)
+	}
+	c.Plan.Instances[0].Variants = append(c.Plan.Instances[0].Variants, plan.Variant{Variant: 1, Limit: 8})
+	return c
+}
+
+// answerTwice gives 10 times each number, and of the large variant one more.
+func answerTwice(_ context.Context, b *dataplane.Batch) error {
+	for k := range b.Portions {
+		x := &b.Portions[k]
+		in := numbers(&x.Inputs[0])
+		sure := tensor.Tensor{Name: "sure", DType: tensor.FP32, Shape: []int64{int64(len(in))}}
+		for n := range in {
+			own := float32(1 - in[n]%2)
+			sure.Data = binary.LittleEndian.AppendUint32(sure.Data, math.Float32bits(own))
+			in[n] = 10*in[n] + uint64(1-b.Variant)
+		}
+		x.Outputs = []tensor.Tensor{values("y", in), sure}
+	}
+	return nil
+}
+
+// Of a query of several items each that its first answer is not sure of is answered again, by itself, and has its place
+// among the others.
+func TestItemsAreAnsweredAgain(t *testing.T) {
+	c, again, odd := unsure(t), 0, 0
+	system, err := systems.Get("sluice")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := system.Engine(c.Spec, c.Profile, c.Planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := dataplane.New(dataplane.Config{Spec: c.Spec, Engine: e, Initial: c.Plan,
+		Backend: func(serving.WorkerID) dataplane.Backend { return &runtime{run: answerTwice} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	rng := rand.New(rand.NewPCG(1, 41))
+	var done sync.WaitGroup
+	for q := range 100 {
+		in := make([]uint64, 1+rng.IntN(6))
+		for k := range in {
+			in[k] = rng.Uint64N(1 << 40)
+		}
+		r := &dataplane.Request{
+			Items: len(in), Variant: serving.None, Inputs: []tensor.Tensor{values("x", in)}, Outputs: []string{"y"},
+		}
+		time.Sleep(3 * time.Millisecond) // before there was a tenth of a second rates are not known
+		done.Add(1)
+		p.Submit(r, func(a *dataplane.Response, err error) {
+			defer done.Done()
+			if err != nil || len(a.Outputs) != 1 || len(numbers(&a.Outputs[0])) != len(in) {
+				t.Errorf("%v: %+v, %v", in, a, err)
+				return
+			}
+			want := 0.0
+			for k, y := range numbers(&a.Outputs[0]) {
+				if y/10 != in[k] || y%10 > 1 {
+					t.Errorf("item %d of %v is answered by %d", k, in, y)
+				}
+				accuracy := 0.95
+				if in[k]%2 == 1 && y%10 == 1 {
+					accuracy = 0.85
+				} else if in[k]%2 == 1 {
+					accuracy = 0.25
+				}
+				if in[k]%2 == 1 && q >= 50 {
+					odd, again = odd+1, again+int(y%10)
+				}
+				want += accuracy / float64(len(in))
+			}
+			if a.Calibrated && math.Abs(a.Accuracy-want) > 1e-9 {
+				t.Errorf("%v: answered with accuracy %v, want %v", in, a.Accuracy, want)
+			}
+		})
+	}
+	done.Wait()
+	if odd < 50 || again < odd/2 {
+		t.Errorf("of %d items that the small variant is not sure of %d have the large one's answer", odd, again)
+	}
+}
