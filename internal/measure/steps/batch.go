@@ -57,9 +57,14 @@ func (l *Log) start(now serving.Time, d *engine.Decision) *Batch {
 	}
 	l.running[d.Batch] = b
 	for k := range b.Tasks {
-		if q := l.find(b.Tasks[k].Query); q != nil {
-			q.parts = append(q.parts, part{b, &b.Tasks[k]})
+		q := l.find(b.Tasks[k].Query)
+		if q == nil {
+			continue
 		}
+		if n := len(q.parts); n == 0 || q.parts[n-1].Batch != b {
+			q.parts = append(q.parts, part{Batch: b, task: &b.Tasks[k]})
+		}
+		q.parts[len(q.parts)-1].items += b.Tasks[k].Items
 	}
 	return b
 }

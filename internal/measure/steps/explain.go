@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/sluice-serving/sluice/engine"
@@ -43,6 +44,7 @@ type Run struct {
 	Variant    string            `json:"variant"`
 	Why        string            `json:"why"` // reason why the batch started
 	Items      int32             `json:"items"`
+	Own        int32             `json:"own_items"` // of them of this query
 	With       []serving.QueryID `json:"with,omitempty"`                 // other queries of the batch, at most 32
 	WaitTurn   float64           `json:"waited_for_stream_ms,omitempty"` // wait for earlier queries of its stream
 	WaitRoute  float64           `json:"waited_for_instance_ms"`
@@ -88,7 +90,7 @@ func (l *Log) Explain(id serving.QueryID) (*Explanation, bool) {
 func (p part) run() Run {
 	out := Run{
 		Stage: p.stageName, Batch: p.ID, Instance: int32(p.Instance), Variant: p.variantName, Why: p.Why.String(),
-		Items: p.Items, WaitTurn: ms(p.task.Turn), WaitRoute: ms(p.task.Route), WaitTotal: ms(p.task.Queue),
+		Items: p.Items, Own: p.items, WaitTurn: ms(p.task.Turn), WaitRoute: ms(p.task.Route), WaitTotal: ms(p.task.Queue),
 		StartedS: p.Started.Seconds(), ExpectedMS: ms(p.Expected), Weighed: p.weighed,
 	}
 	if !p.Done {
@@ -96,7 +98,8 @@ func (p part) run() Run {
 	}
 	out.TookMS, out.Failed, out.NoMemory = ms(p.Took), p.Result != engine.OK, p.Result == engine.Exceeded
 	for k := range p.Tasks {
-		if other := p.Tasks[k].Query; other != p.task.Query && len(out.With) < maxCompanions {
+		other := p.Tasks[k].Query
+		if other != p.task.Query && len(out.With) < maxCompanions && !slices.Contains(out.With, other) {
 			out.With = append(out.With, other)
 		}
 	}
@@ -177,8 +180,12 @@ func (x *Explanation) Text(w io.Writer) error {
 			_ = p("%.3f of it for earlier queries of its stream, ", r.WaitTurn)
 		}
 		_ = p("%.3f of it for an instance\n", r.WaitRoute)
-		_ = p("  %.6f s  batch %d on instance %d, variant %s, %d item(s), because: %s\n", r.StartedS, r.Batch,
-			r.Instance, r.Variant, r.Items, r.Why)
+		own := ""
+		if r.Own < x.Items {
+			own = fmt.Sprintf(", %d of them its own", r.Own)
+		}
+		_ = p("  %.6f s  batch %d on instance %d, variant %s, %d item(s)%s, because: %s\n", r.StartedS, r.Batch,
+			r.Instance, r.Variant, r.Items, own, r.Why)
 		if r.Weighed != nil {
 			r.Weighed.text(w)
 		}

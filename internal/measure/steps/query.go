@@ -21,10 +21,12 @@ type Query struct {
 	sure     float32 // that
 }
 
-// part is what a query had in a batch. A query has several parts when its app has several stages or a batch failed.
+// part is what a query had in a batch. A query has several parts when its app has several stages, a batch failed, or an
+// answer was not sure.
 type part struct {
 	*Batch
-	task *engine.Task
+	task  *engine.Task // the first that it had there
+	items int32
 }
 
 // find returns a query that is kept, or nil.

@@ -56,7 +56,7 @@ func (q *Query) waitedFor(b *Batch, first bool) (items int) {
 		been = true
 		if p.Started.Add(-p.task.Queue) <= b.Started &&
 			(p.Started > b.Started || p.Started == b.Started && p.ID >= b.ID) {
-			items += int(p.task.Items)
+			items += int(p.items)
 		}
 	}
 	if !been && first && q.ended > b.Started {
