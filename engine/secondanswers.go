@@ -57,7 +57,8 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 		}
 		q.release(ref)
 	}
-	due := q.fleet.Task(q.records.at(r).first).Due()
+	rec = q.records.at(r)
+	due := min(q.fleet.Task(rec.first).Due(), rec.query.Deadline.Add(-rec.query.Slack))
 	q.limits.Set(int(r), int64(max(due, q.now+1)))
 	return true
 }

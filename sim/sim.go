@@ -275,6 +275,9 @@ func (s *simulation) arrive() {
 		MinAccuracy: a.MinAccuracy, Variant: a.Variant, Stream: a.Stream, Tenant: a.Tenant,
 	}
 	s.Spec.SetDeadline(&q, a.Timeout)
+	if apps := s.Spec.Apps; s.Outside > 0 && a.App >= 0 && int(a.App) < len(apps) && apps[a.App].Slack == 0 {
+		q.Slack = s.Outside // as the data plane keeps free what it takes itself
+	}
 	if s.Content != nil {
 		shown := q // q itself would be on the heap, with content or without
 		s.frames[q.ID] = s.Content.Frame(&shown)
