@@ -83,8 +83,8 @@ func confidenceOf(t *tensor.Tensor, from, n int, by serving.ConfidenceBy) float6
 	return most - second
 }
 
-// confidences returns engine.Input.Confidence of a batch that has ended; nil where some answer does not tell. Items of a
-// query may be answered again one by one, and so each must have its row of every output.
+// confidences returns engine.Input.Confidence of a batch that has ended; nil where some answer does not tell. Items of
+// a query may be answered again one by one, and so each must have its row of every output.
 func (j *job) confidences() (sure []float32) {
 	if j.confidence == nil {
 		return nil

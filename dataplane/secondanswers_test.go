@@ -25,10 +25,11 @@ func unsure(t *testing.T) *simtest.Cluster {
 	c.Spec.Variants = append(c.Spec.Variants, serving.Variant{Name: "small", Accuracy: 0.6, MaxBatch: 8})
 	s := &c.Spec.Stages[0]
 	s.Variants = append(s.Variants, 1)
-	s.Confidences = []serving.Confidence{{Variant: 1, Output: "sure", By: serving.ByValue, Bins: []serving.ConfidenceBin{
+	s.Confidences = []serving.Confidence{{Variant: 1, Output: "sure", By: serving.ByValue}}
+	s.Confidences[0].Bins = []serving.ConfidenceBin{
 		{Share: 0.5, Accuracy: 0.25, Others: []serving.VariantAccuracy{{Variant: 0, Accuracy: 0.85}}},
 		{From: 0.5, Share: 0.5, Accuracy: 0.95, Others: []serving.VariantAccuracy{{Variant: 0, Accuracy: 0.95}}},
-	}}}
+	}
 	for n := 1; n <= 8; n++ {
 		c.Measurements.Latency = append(c.Measurements.Latency,
 			simtest.Point(1, 0, n, 1, time.Millisecond+time.Duration(n)*100*time.Microsecond, 0))

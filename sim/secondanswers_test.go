@@ -103,8 +103,7 @@ func TestAnAnswerIsKept(t *testing.T) {
 		}
 	}
 	if better < 100 || ofSeveral < 50 || counts[engine.SureEnough] < 100 || counts[engine.OutOfTime] == 0 {
-		t.Errorf("%d better answers, %d of them to several items, ends by reason %v: want many of each", better, ofSeveral,
-			counts)
+		t.Errorf("%d better answers, %d to several items, by reason %v: want many of each", better, ofSeveral, counts)
 	}
 	t.Logf("%d better answers, %d of %d to several items, ends by reason %v", better, ofSeveral, several, counts)
 }

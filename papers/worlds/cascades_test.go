@@ -21,7 +21,9 @@ func ladder(rate float64, items int32) *worlds.World {
 	each := workload.ItemsSpec{Value: items}
 	w := &worlds.World{
 		Seed: 5, Name: "ladder", Demand: []float64{rate}, Items: []workload.ItemsSpec{each},
-		Workload: workload.Spec{DurationS: 10, Seed: 5, Apps: []workload.AppSpec{{App: "app", Rate: rate, Items: each}}},
+		Workload: workload.Spec{
+			DurationS: 10, Seed: 5, Apps: []workload.AppSpec{{App: "app", Rate: rate, Items: each}},
+		},
 		Spec: &serving.Spec{
 			DeviceTypes: []serving.DeviceType{{Name: "cpu", Cores: 1}},
 			Workers:     []serving.Worker{{Name: "a"}, {Name: "b"}},

@@ -44,7 +44,7 @@ type Run struct {
 	Variant    string            `json:"variant"`
 	Why        string            `json:"why"` // reason why the batch started
 	Items      int32             `json:"items"`
-	Own        int32             `json:"own_items"` // of them of this query
+	Own        int32             `json:"own_items"`                      // of them of this query
 	With       []serving.QueryID `json:"with,omitempty"`                 // other queries of the batch, at most 32
 	WaitTurn   float64           `json:"waited_for_stream_ms,omitempty"` // wait for earlier queries of its stream
 	WaitRoute  float64           `json:"waited_for_instance_ms"`
@@ -90,7 +90,8 @@ func (l *Log) Explain(id serving.QueryID) (*Explanation, bool) {
 func (p part) run() Run {
 	out := Run{
 		Stage: p.stageName, Batch: p.ID, Instance: int32(p.Instance), Variant: p.variantName, Why: p.Why.String(),
-		Items: p.Items, Own: p.items, WaitTurn: ms(p.task.Turn), WaitRoute: ms(p.task.Route), WaitTotal: ms(p.task.Queue),
+		Items: p.Items, Own: p.items,
+		WaitTurn: ms(p.task.Turn), WaitRoute: ms(p.task.Route), WaitTotal: ms(p.task.Queue),
 		StartedS: p.Started.Seconds(), ExpectedMS: ms(p.Expected), Weighed: p.weighed,
 	}
 	if !p.Done {

@@ -192,8 +192,8 @@ func (r *Rule) addNode(x *stage, c int) {
 	}
 }
 
-// addWays adds the ways to serve tasks of a stage that are worth so much and have so many items in the mean. They are of
-// a class, or have an answer and so much of the worth of a query of one item. It returns the least time that an item
+// addWays adds the ways to serve tasks of a stage that are worth so much and have so many items in the mean. They are
+// of a class, or have an answer and so much of the worth of a query of one item. It returns the least time that an item
 // takes, in s; infinite where nothing serves it.
 func (r *Rule) addWays(x *stage, c, second int, value, mean, part float64) (least float64) {
 	p, a := &r.prices, &r.apps[x.app]
