@@ -169,6 +169,16 @@ func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
 	return nil
 }
 
+// number is which of its app's queries one is.
+func (w *world) number(q serving.QueryID) (n uint64) {
+	for _, a := range w.load[:q] {
+		if a.App == w.load[q-1].App {
+			n++
+		}
+	}
+	return n
+}
+
 // tells has a batch's answers say how sure their variant is, where that is known of it.
 func (w *world) tells(b *dataplane.Batch) {
 	spec := w.cluster.Spec
@@ -183,7 +193,7 @@ func (w *world) tells(b *dataplane.Batch) {
 		x := &b.Portions[k]
 		var sure []byte
 		for n := range x.Items {
-			own := truth.Confidence(c, x.Query, int32(x.Offset+n))
+			own := truth.Confidence(c, w.number(x.Query), int32(x.Offset+n))
 			sure = binary.LittleEndian.AppendUint32(sure, math.Float32bits(own))
 		}
 		x.Outputs = []tensor.Tensor{{Name: "sure", DType: tensor.FP32, Shape: []int64{int64(x.Items)}, Data: sure}}

@@ -32,7 +32,7 @@ func (s *simulation) confidences(d *engine.Decision) (sure []float32) {
 	}
 	for k := range d.Tasks {
 		for item := range d.Tasks[k].Items {
-			sure = append(sure, truth.Confidence(c, d.Tasks[k].Query, d.Tasks[k].Offset+item))
+			sure = append(sure, truth.Confidence(c, s.numbers[d.Tasks[k].Query], d.Tasks[k].Offset+item))
 		}
 	}
 	return sure

@@ -123,6 +123,9 @@ func Run(c Config) (Result, error) {
 		back: make([]serving.Time, len(c.Spec.Workers)), streams: streamChanges(c.Clients),
 		lengths: make(map[serving.QueryID]int32), machines: newMachines(c.Truth), notices: noticesOf(c.Faults),
 	}
+	if c.Engine.SecondAnswers() {
+		s.numbers, s.came = make(map[serving.QueryID]uint64), make(map[serving.AppID]uint64)
+	}
 	err := s.run()
 	return s.result, err
 }
@@ -130,16 +133,19 @@ func Run(c Config) (Result, error) {
 // simulation is a run. The lists of its Config hold the events that have not happened yet.
 type simulation struct {
 	Config
-	events   heap
-	in       []engine.Input
-	next     workload.Arrival
-	more     bool // next is one
-	queries  serving.QueryID
-	streams  []streamChange
-	back     []serving.Time                      // by worker: when it is up again after a fault
-	loading  map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
-	frames   map[serving.QueryID]truth.Frame
-	lengths  map[serving.QueryID]int32 // of the queries that have not ended, where machines take longer for long ones
+	events  heap
+	in      []engine.Input
+	next    workload.Arrival
+	more    bool // next is one
+	queries serving.QueryID
+	streams []streamChange
+	back    []serving.Time                      // by worker: when it is up again after a fault
+	loading map[serving.InstanceID]serving.Time // when the last load that was ordered of an instance ends
+	frames  map[serving.QueryID]truth.Frame
+	lengths map[serving.QueryID]int32 // of the queries that have not ended, where machines take longer for long ones
+	// numbers are which of their apps' queries these are, of which so many came, where confidences are read.
+	numbers  map[serving.QueryID]uint64
+	came     map[serving.AppID]uint64
 	machines *machines
 	notices  []notice        // that are not given yet
 	had      []held          // by worker, where machines are supplied
@@ -288,6 +294,10 @@ func (s *simulation) arrive() {
 	if s.open != nil {
 		s.open[q.ID] = true
 	}
+	if s.numbers != nil {
+		s.came[q.App]++
+		s.numbers[q.ID] = s.came[q.App]
+	}
 	s.in = append(s.in, engine.NewQueryArrived(q))
 	s.next, s.more = s.Source.Next()
 }
@@ -343,6 +353,7 @@ func (s *simulation) carryOut(now serving.Time, d *engine.Decision, warm bool) e
 		}
 		delete(s.open, d.Query)
 		delete(s.lengths, d.Query)
+		delete(s.numbers, d.Query)
 		if s.Recorder != nil {
 			o := d.Ended(now)
 			if s.failed[d.Query] {
