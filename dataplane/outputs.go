@@ -97,19 +97,30 @@ func replaces(all []tensor.Tensor, part *Portion) error {
 	return joinable(all, part.Outputs)
 }
 
-// replaced returns the outputs of a query with those of a part in their place, of which replaces has found nothing
-// wrong.
-func replaced(all []tensor.Tensor, part *Portion) []tensor.Tensor {
-	out := make([]tensor.Tensor, len(all))
+// replace puts the outputs of a part in the place of those of the same items among all of a query's, of which replaces
+// has found nothing wrong. Those of all are written to: they are the query's alone.
+func replace(all []tensor.Tensor, part *Portion) {
+	from, to := int64(part.Offset), int64(part.Offset+part.Items)
 	for k := range all {
-		t := &all[k]
-		before, err := t.Rows(0, int64(part.Offset))
-		after, err2 := t.Rows(int64(part.Offset+part.Items), t.Shape[0])
-		if err != nil || err2 != nil {
-			return all
+		t, data := &all[k], part.Outputs[k].Data
+		own, err := t.Rows(from, to)
+		switch {
+		case err != nil: // replaces has looked at it
+		case len(own.Data) == len(data):
+			copy(own.Data, data)
+		default: // texts of other lengths
+			before, _ := t.Rows(0, from)
+			after, _ := t.Rows(to, t.Shape[0])
+			t.Data = slices.Concat(before.Data, data, after.Data)
 		}
-		out[k] = *t
-		out[k].Data = slices.Concat(before.Data, part.Outputs[k].Data, after.Data)
+	}
+}
+
+// copied returns a copy of tensors that may be written to.
+func copied(list []tensor.Tensor) []tensor.Tensor {
+	out := slices.Clone(list)
+	for k := range out {
+		out[k].Data = slices.Clone(out[k].Data)
 	}
 	return out
 }

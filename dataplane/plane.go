@@ -122,6 +122,7 @@ type call struct {
 	gone     bool            // its app or its variant was gone before it reached the engine
 	cause    error           // the last error of a backend or a stage
 	outputs  []tensor.Tensor // of an app of one stage: of its last answer
+	again    bool            // some items of outputs are of later answers; nobody else reads them
 	// execution is the query's in an app of several stages, from the start of its first batch on; else nil.
 	execution *execution
 }

@@ -3,8 +3,11 @@ package dataplane_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -42,18 +45,21 @@ func unsure(t *testing.T) *simtest.Cluster {
 	return c
 }
 
-// answerTwice gives 10 times each number, and of the large variant one more.
+// answerTwice gives 10 times each number, and of the large variant one more, also as a text, which the large one's zeros
+// make longer.
 func answerTwice(_ context.Context, b *dataplane.Batch) error {
 	for k := range b.Portions {
 		x := &b.Portions[k]
 		in := numbers(&x.Inputs[0])
 		sure := tensor.Tensor{Name: "sure", DType: tensor.FP32, Shape: []int64{int64(len(in))}}
+		text := tensor.Tensor{Name: "text", DType: tensor.Bytes, Shape: sure.Shape}
 		for n := range in {
 			own := float32(1 - in[n]%2)
 			sure.Data = binary.LittleEndian.AppendUint32(sure.Data, math.Float32bits(own))
 			in[n] = 10*in[n] + uint64(1-b.Variant)
+			text.Data = tensor.AppendBytes(text.Data, fmt.Appendf(nil, "%0*d", 20*(1-b.Variant), in[n]))
 		}
-		x.Outputs = []tensor.Tensor{values("y", in), sure}
+		x.Outputs = []tensor.Tensor{values("y", in), text, sure}
 	}
 	return nil
 }
@@ -84,15 +90,23 @@ func TestItemsAreAnsweredAgain(t *testing.T) {
 			in[k] = rng.Uint64N(1 << 40)
 		}
 		r := &dataplane.Request{
-			Items: len(in), Variant: serving.None, Inputs: []tensor.Tensor{values("x", in)}, Outputs: []string{"y"},
+			Items: len(in), Variant: serving.None, Inputs: []tensor.Tensor{values("x", in)}, Outputs: []string{"y", "text"},
 		}
 		time.Sleep(3 * time.Millisecond) // before there was a tenth of a second rates are not known
 		done.Add(1)
 		p.Submit(r, func(a *dataplane.Response, err error) {
 			defer done.Done()
-			if err != nil || len(a.Outputs) != 1 || len(numbers(&a.Outputs[0])) != len(in) {
+			if err != nil || len(a.Outputs) != 2 || len(numbers(&a.Outputs[0])) != len(in) {
 				t.Errorf("%v: %+v, %v", in, a, err)
 				return
+			}
+			var texts []uint64
+			_ = tensor.EachBytes(a.Outputs[1].Data, func(x []byte) {
+				n, _ := strconv.ParseUint(string(x), 10, 64)
+				texts = append(texts, n)
+			})
+			if !slices.Equal(texts, numbers(&a.Outputs[0])) {
+				t.Errorf("%v: the texts are %v beside %v", in, texts, numbers(&a.Outputs[0]))
 			}
 			want := 0.0
 			for k, y := range numbers(&a.Outputs[0]) {

@@ -169,7 +169,10 @@ func (p *Plane) storeOutputs(j *job) []int32 {
 			switch {
 			case c == nil:
 			case s == nil && part.Items < c.request.Items:
-				c.outputs = replaced(c.outputs, part)
+				if !c.again {
+					c.outputs, c.again = copied(c.outputs), true
+				}
+				replace(c.outputs, part)
 			default:
 				c.outputs = part.Outputs
 			}
