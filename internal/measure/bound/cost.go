@@ -52,7 +52,7 @@ func CostOver(ctx context.Context, solver milp.Solver, w Model, queries []Query,
 	switch s.Status {
 	case milp.Optimal:
 		over = time.Duration(p.windows) * p.width
-		return s.Objective / over.Seconds() * 3600, over, nil
+		return s.Objective / float64(p.windows), over, nil
 	case milp.Infeasible:
 		return 0, 0, ErrTooLittle
 	}
@@ -72,7 +72,8 @@ func (p *program) rent(r *Rent) {
 		}
 		for w := range p.windows {
 			seconds := p.width.Seconds()
-			c := p.Column(milp.Column{Objective: price / 3600 * seconds, Upper: x.machines})
+			// In $/h, not $ a window: costs of 1e-5 would be as small as what the solver takes for zero.
+			c := p.Column(milp.Column{Objective: price, Upper: x.machines})
 			p.rented[k][w] = c
 			for _, row := range p.time[k][w] {
 				if row >= 0 {

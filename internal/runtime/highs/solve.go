@@ -169,6 +169,11 @@ func (r *run) solve() (*milp.Solution, error) {
 	if r.l.Nodes > 0 {
 		r.int("mip_max_nodes", int32(min(r.l.Nodes, math.MaxInt32)))
 	}
+	if !mip {
+		// On some small programs presolve never ends (papers/worlds TestBoundsOfLengths), and on large ones the solver takes
+		// longer with it.
+		r.word("presolve", "off")
+	}
 	r.passProgram(mip)
 	if mip && len(r.l.Start) == len(r.p.Columns) && len(r.p.Columns) > 0 {
 		r.call(exportSetSolution, r.highs, r.floats(r.l.Start), 0, 0, 0)
