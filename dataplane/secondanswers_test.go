@@ -45,8 +45,8 @@ func unsure(t *testing.T) *simtest.Cluster {
 	return c
 }
 
-// answerTwice gives 10 times each number, and of the large variant one more, also as a text, which the large one's zeros
-// make longer.
+// answerTwice gives 10 times each number, and of the large variant one more, also as a text, which zeros make longer
+// where the large one gives it.
 func answerTwice(_ context.Context, b *dataplane.Batch) error {
 	for k := range b.Portions {
 		x := &b.Portions[k]
@@ -90,7 +90,8 @@ func TestItemsAreAnsweredAgain(t *testing.T) {
 			in[k] = rng.Uint64N(1 << 40)
 		}
 		r := &dataplane.Request{
-			Items: len(in), Variant: serving.None, Inputs: []tensor.Tensor{values("x", in)}, Outputs: []string{"y", "text"},
+			Items: len(in), Variant: serving.None, Inputs: []tensor.Tensor{values("x", in)},
+			Outputs: []string{"y", "text"},
 		}
 		time.Sleep(3 * time.Millisecond) // before there was a tenth of a second rates are not known
 		done.Add(1)

@@ -65,6 +65,8 @@ type Limits struct {
 	Start []float64
 	// Relax solves the program as if no column were integer.
 	Relax bool
+	// NoPresolve leaves out what a solver does to make a program smaller first.
+	NoPresolve bool
 }
 
 // Status is how a solve ended.

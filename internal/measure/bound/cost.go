@@ -45,7 +45,7 @@ func CostOver(ctx context.Context, solver milp.Solver, w Model, queries []Query,
 	p.Maximize = false
 	p.rent(&r)
 	p.demand(&r, queries)
-	s, err := solver.Solve(ctx, &p.Program, milp.Limits{Relax: true})
+	s, err := solver.Solve(ctx, &p.Program, relaxed)
 	if err != nil {
 		return 0, 0, fmt.Errorf("bound: %w", err)
 	}

@@ -169,9 +169,7 @@ func (r *run) solve() (*milp.Solution, error) {
 	if r.l.Nodes > 0 {
 		r.int("mip_max_nodes", int32(min(r.l.Nodes, math.MaxInt32)))
 	}
-	if !mip {
-		// On some small programs presolve never ends (papers/worlds TestBoundsOfLengths), and on large ones the solver takes
-		// longer with it.
+	if r.l.NoPresolve {
 		r.word("presolve", "off")
 	}
 	r.passProgram(mip)
