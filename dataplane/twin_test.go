@@ -443,7 +443,7 @@ func TestTwinLearning(t *testing.T) {
 	plans, requests := 0, 0
 	for r, router := range systems.Routers() {
 		for n, batcher := range []string{"single", "mostaccurate", "adaptive"} {
-			for _, seed := range seedsOf(r + n) {
+			for _, seed := range append(seedsOf(r+n), 3) { // with 3, items of a query were too late together
 				system := systems.System{Name: "twin", Router: router, Batcher: batcher, Scaler: "mixshift"}
 				system.Options.Learn, system.Options.Replan = true, 100*time.Millisecond
 				w := newWorld(system, seed)

@@ -23,6 +23,7 @@ func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
 	for r := queue.Head(); r != fleet.Nil; {
 		next := q.fleet.Next(r)
 		if t := q.fleet.Task(r); t.DropAt() < q.now {
+			several := moves || t.Of() > 1
 			if by := t.StartBy(); by > 0 && by < q.now && t.Defers() {
 				q.deferTask(r)
 				next = queue.Head() // a task that is put back stands further behind, perhaps in this queue
@@ -31,7 +32,7 @@ func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
 			} else {
 				q.end(t.Record(), serving.Dropped, WaitedTooLong)
 			}
-			if moves {
+			if several {
 				// Ending a query removes its other tasks, perhaps next, and gives another task of its stream the turn.
 				next = queue.Head()
 			}

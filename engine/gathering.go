@@ -115,8 +115,8 @@ func (q *queries) full(s serving.StageID, level int) bool {
 	count := func(queue *fleet.Queue) {
 		for ref := queue.Head(); ref != fleet.Nil && left > 0; ref = q.fleet.Next(ref) {
 			t := q.fleet.Task(ref)
-			// Deferred ones have waited long enough to be given up, and take nobody's place.
-			if int(t.Priority()) == level && t.Offset() == 0 && !t.Deferred() {
+			// Deferred ones have waited long enough to be given up, and those with an answer need not be served.
+			if int(t.Priority()) == level && t.Offset() == 0 && !t.Deferred() && t.Hint() == 0 {
 				left--
 			}
 		}
