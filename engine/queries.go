@@ -450,7 +450,7 @@ func (q *queries) finish(r fleet.Ref, why Reason, x answer) *Decision {
 	q.monitor.Answer(d.App, rec.accuracy)
 	d.Variant, d.Instance, d.Batch, d.Items = x.variant, x.instance, x.batch, int32(x.items)
 	d.Queue, d.Accuracy, d.Calibrated = x.queue, rec.accuracy, rec.certain
-	d.Confidence, d.Second = rec.sure, rec.again > 0
+	d.Confidence, d.Second = rec.sure, rec.again
 	if rec.flow >= 0 {
 		first := len(q.out.times)
 		q.out.times = q.flows.times(rec.flow, q.out.times)

@@ -21,7 +21,7 @@ type record struct {
 	certain   bool          // accuracy is that of answers of the confidence of its first, which is sure
 	sure      float32
 	kept      answer       // there while a better one is waited for; its batch is 0 without
-	again     int          // of its items that were answered again
+	again     bool         // it, or some of its items, was answered again
 	coldUntil serving.Time // of its tasks, after one found nothing ready; see fleet.Work
 	stream    int32        // into streams; -1 where no stage keeps the stream's order
 	before    fleet.Ref    // its neighbours there

@@ -64,19 +64,20 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 }
 
 // answered counts the answer of a variant to a query, or to an item of which there is an answer, and reports whether it
-// is the last.
+// is the last. Where nothing is known of an item's first answer any more it counts as that one.
 func (q *queries) answered(rec *record, t *fleet.Task, v serving.VariantID) bool {
-	a := q.spec.Variants[v].Accuracy
-	if bin := q.spec.Stages[t.Stage()].Hinted(t.Hint()); bin != nil && t.Of() > 1 {
-		rec.again++
-		rec.accuracy += (max(bin.Of(v), bin.Accuracy) - bin.Accuracy) / float64(t.Of())
-		return rec.tasks == 1
-	} else if bin != nil && bin.Improves(v) {
-		a = bin.Of(v)
+	bin := q.spec.Stages[t.Stage()].Hinted(t.Hint())
+	better := bin != nil && bin.Improves(v)
+	switch {
+	case better && t.Of() > 1:
+		rec.accuracy += (bin.Of(v) - bin.Accuracy) / float64(t.Of())
+	case better:
+		rec.accuracy = bin.Of(v)
+	case t.Of() == 1:
+		rec.accuracy = q.spec.Variants[v].Accuracy
 	}
-	rec.accuracy = a
-	rec.again += min(int(t.Hint()), 1)
-	return true
+	rec.again = rec.again || t.Hint() > 0
+	return rec.tasks == 1
 }
 
 // giveKept ends a query with the answer that is there.
