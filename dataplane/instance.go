@@ -202,22 +202,19 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 		if c.partials != nil {
 			to.Partial = c.partials.next(c.request.Outputs)
 		}
-		if j.io == nil {
-			inputs, err := c.request.rows(to.Offset, to.Items)
-			if err != nil {
-				j.err = err
-			}
-			to.Inputs, to.Wanted = inputs, c.request.Outputs
+		var err error
+		if j.io != nil {
+			to.Inputs, err = j.io.inputs(k, c, to)
+		} else {
+			to.Inputs, err = c.request.rows(to.Offset, to.Items)
+			to.Wanted = c.request.Outputs
 			if j.confidence != nil && to.Wanted != nil && !slices.Contains(to.Wanted, j.confidence.Output) {
 				to.Wanted = nil // any output may be the one that tells
 			}
-			continue
 		}
-		inputs, err := j.io.inputs(k, c, to)
 		if err != nil {
 			j.err = err
 		}
-		to.Inputs = inputs
 	}
 	p.jobs[d.Batch] = j
 	j.instance.jobs <- j // has room for every slot
@@ -302,14 +299,15 @@ func (p *Plane) runLimit(d *engine.Decision) time.Duration {
 func (p *Plane) boundOutputs(j *job) error {
 	for k := range j.batch.Portions {
 		x := &j.batch.Portions[k]
-		if c := p.calls[x.Query]; c != nil && j.confidence != nil {
+		c := p.calls[x.Query]
+		if c != nil && j.confidence != nil {
 			x.Wanted = c.request.Outputs
 		}
 		x.Outputs = only(x.Outputs, x.Wanted)
 		if err := within(x.Outputs, p.c.Output); err != nil {
 			return err
 		}
-		if c := p.calls[x.Query]; c != nil && j.io == nil && x.Items < c.request.Items {
+		if c != nil && j.io == nil && x.Items < c.request.Items {
 			if err := replaces(c.outputs, x); err != nil {
 				return err
 			}

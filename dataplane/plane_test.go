@@ -48,7 +48,12 @@ func echo(_ context.Context, b *dataplane.Batch) error {
 
 func plane(t *testing.T, r *runtime, slo time.Duration, c dataplane.Config) *dataplane.Plane {
 	t.Helper()
-	w := simtest.Uniform(1, time.Millisecond, time.Millisecond, slo, 8)
+	return planeOf(t, simtest.Uniform(1, time.Millisecond, time.Millisecond, slo, 8), r, c)
+}
+
+// planeOf is a plane of the default system on a cluster.
+func planeOf(t *testing.T, w *simtest.Cluster, r *runtime, c dataplane.Config) *dataplane.Plane {
+	t.Helper()
 	s, err := systems.Get("sluice")
 	if err != nil {
 		t.Fatal(err)

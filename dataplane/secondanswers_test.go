@@ -14,7 +14,6 @@ import (
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/simtest"
-	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -67,20 +66,8 @@ func answerTwice(_ context.Context, b *dataplane.Batch) error {
 // Of a query of several items each that its first answer is not sure of is answered again, by itself, and has its place
 // among the others.
 func TestItemsAreAnsweredAgain(t *testing.T) {
-	c, again, odd := unsure(t), 0, 0
-	system, err := systems.Get("sluice")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := system.Engine(c.Spec, c.Profile, c.Planner.Provides())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := dataplane.New(dataplane.Config{Spec: c.Spec, Engine: e, Initial: c.Plan,
-		Backend: func(serving.WorkerID) dataplane.Backend { return &runtime{run: answerTwice} }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	again, odd := 0, 0
+	p := planeOf(t, unsure(t), &runtime{run: answerTwice}, dataplane.Config{})
 	defer p.Close()
 	rng := rand.New(rand.NewPCG(1, 41))
 	var done sync.WaitGroup

@@ -72,11 +72,11 @@ const firstTakes = 2
 // findSecondRates fills in how many second answers an option gives in the time that first ones leave.
 func (m *problem) findSecondRates(k *kind, o *option) {
 	o.seconds = make([]float64, len(m.unsure[o.stage]))
+	items := int(math.Ceil(m.meanItems(m.stages[o.stage].app)))
 	for n := range o.seconds {
 		u := &m.unsure[o.stage][n]
 		first := profile.Unknown
 		for d := range m.spec.DeviceTypes {
-			items := int(math.Ceil(m.meanItems(m.stages[o.stage].app)))
 			first = min(first, m.believed.Latency(u.first, serving.DeviceTypeID(d), items, 1))
 		}
 		if left := m.stages[o.stage].within - firstTakes*first; left > 0 && u.gains(o.variant, 1) > 0 {
