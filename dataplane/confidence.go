@@ -84,7 +84,8 @@ func confidenceOf(t *tensor.Tensor, from, n int, by serving.ConfidenceBy) float6
 }
 
 // confidences returns engine.Input.Confidence of a batch that has ended; nil where some answer does not tell. Items of
-// a query may be answered again one by one, and so each must have its row of every output.
+// a query may be answered again one by one, and so each must have its row of every output. In graphs those that run
+// together have one answer.
 func (j *job) confidences() (sure []float32) {
 	if j.confidence == nil {
 		return nil
@@ -94,7 +95,7 @@ func (j *job) confidences() (sure []float32) {
 		x := &j.batch.Portions[k]
 		var ok bool
 		if sure, ok = Confidence(sure, x.Outputs, x.Items, j.confidence.Output, j.confidence.By); !ok ||
-			x.Partial != nil || x.Items > 1 && !inRows(x.Outputs, x.Items) {
+			x.Partial != nil || j.io == nil && x.Items > 1 && !inRows(x.Outputs, x.Items) {
 			return nil
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // execution is one query in an app of several stages: how far it is, and the tensors that later stages and the answer
-// need. Its progress is counted as the engine counts it.
+// need. Its progress is counted as the engine counts it, but later: once a stage behind begins, or the query ends.
 type execution struct {
 	graph    *graph
 	progress pipeline.Progress
@@ -19,14 +19,16 @@ type execution struct {
 
 // stageOutputs is the outputs of a query's stage, by the query's names.
 type stageOutputs struct {
-	parts []partOutputs // that have ended, by offset; none once the stage is over
+	// parts are those that have ended, by offset; none once the stage is over. As long as that does not count the answers
+	// to its items may be replaced by better ones.
+	parts []partOutputs
 	// joined has the outputs of all parts once the stage is over. Tensors that nothing needs any more are without data.
 	joined []tensor.Tensor
 }
 
 type partOutputs struct {
-	offset  int // of the first item
-	outputs []tensor.Tensor
+	offset, items int // of the first item, and how many
+	partResult
 }
 
 // newExecution begins the execution of a request. It does not change the request.
@@ -56,8 +58,11 @@ func (x *execution) tensors(from int) []tensor.Tensor {
 	return x.stages[from].joined
 }
 
-// inputs returns the inputs of a stage for some of its items.
+// inputs returns the inputs of a stage for some of its items. The stages before it are over.
 func (x *execution) inputs(at, offset, items int) ([]tensor.Tensor, error) {
+	for _, before := range x.graph.Ancestors(at) {
+		x.advance(before)
+	}
 	takes := x.graph.stages[at].takes
 	if takes == nil {
 		return x.allInputs(at, offset, items)
@@ -171,8 +176,12 @@ func (x *execution) check(at int, part *Portion, limit int, same []partResult) (
 	r.sent = make([]int32, len(edges))
 	for k := range edges {
 		e := &edges[k]
-		rows := itemsSent(e, part.Items, r.outputs)
-		total := int64(x.progress.Sent(at, k))
+		rows, total := itemsSent(e, part.Items, r.outputs), int64(0)
+		for _, b := range x.stages[at].parts {
+			if b.offset != part.Offset {
+				total += int64(b.sent[k])
+			}
+		}
 		for _, b := range same {
 			total += int64(b.sent[k])
 		}
@@ -190,15 +199,26 @@ func (x *execution) check(at int, part *Portion, limit int, same []partResult) (
 	return r, nil
 }
 
-// store takes over the checked result of a part. With the last part of a stage, the stages behind get their input.
+// store takes over the checked result of a part, in the place of an earlier one of the same items.
 func (x *execution) store(at, offset, items int, r partResult) {
 	s := &x.stages[at]
-	k := 0
-	for k < len(s.parts) && s.parts[k].offset < offset {
-		k++
+	k, found := slices.BinarySearchFunc(s.parts, offset, func(p partOutputs, offset int) int { return p.offset - offset })
+	if found {
+		s.parts[k].partResult = r
+		return
 	}
-	s.parts = slices.Insert(s.parts, k, partOutputs{offset, r.outputs})
-	changes := x.progress.Served(at, int32(items), r.sent, x.graph.changes[:0])
+	s.parts = slices.Insert(s.parts, k, partOutputs{offset, items, r})
+}
+
+// advance counts the parts of a stage, unless that was done. The stages behind get their input.
+func (x *execution) advance(at int) {
+	if x.progress.Over(at) {
+		return
+	}
+	changes := x.graph.changes[:0]
+	for _, p := range x.stages[at].parts {
+		changes = x.progress.Served(at, int32(p.items), p.sent, changes)
+	}
 	x.graph.changes = changes
 	for _, c := range changes {
 		s := &x.stages[c.Stage]
@@ -250,6 +270,9 @@ func (x *execution) needed(from int, name string) bool {
 
 // answer returns the outputs of the final stages. Of one name it returns that of the latest that was not passed over.
 func (x *execution) answer() []tensor.Tensor {
+	for at := range x.stages {
+		x.advance(at)
+	}
 	var out []tensor.Tensor
 	for at := range x.stages {
 		if !x.graph.Final(at) {

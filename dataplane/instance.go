@@ -186,7 +186,7 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 	j := &job{instance: p.instances[d.Instance], started: now}
 	j.limit = p.runLimit(d)
 	j.io = p.newStageIO(d)
-	if j.io == nil && p.c.Engine.SecondAnswers() {
+	if p.c.Engine.SecondAnswers() {
 		j.confidence = p.spec().Stages[d.Stage].Confidence(d.Variant)
 	}
 	j.batch = Batch{ID: d.Batch, Variant: d.Variant, Items: int(d.Items), Portions: make([]Portion, len(d.Tasks))}
@@ -207,10 +207,10 @@ func (p *Plane) run(now serving.Time, d *engine.Decision) {
 			to.Inputs, err = j.io.inputs(k, c, to)
 		} else {
 			to.Inputs, err = c.request.rows(to.Offset, to.Items)
-			to.Wanted = c.request.Outputs
-			if j.confidence != nil && to.Wanted != nil && !slices.Contains(to.Wanted, j.confidence.Output) {
-				to.Wanted = nil // any output may be the one that tells
-			}
+		}
+		to.Wanted = j.wanted(c)
+		if j.confidence != nil && to.Wanted != nil && !slices.Contains(to.Wanted, j.confidence.Output) {
+			to.Wanted = nil // any output may be the one that tells
 		}
 		if err != nil {
 			j.err = err
@@ -270,7 +270,7 @@ func (p *Plane) finish(m *message) {
 	}
 	switch {
 	case j.err == nil:
-		in.Emitted = p.storeOutputs(j)
+		in.Emitted = p.storeOutputs(j, &in)
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
 		in = engine.NewInstanceLost(j.instance.id)
@@ -301,7 +301,7 @@ func (p *Plane) boundOutputs(j *job) error {
 		x := &j.batch.Portions[k]
 		c := p.calls[x.Query]
 		if c != nil && j.confidence != nil {
-			x.Wanted = c.request.Outputs
+			x.Wanted = j.wanted(c)
 		}
 		x.Outputs = only(x.Outputs, x.Wanted)
 		if err := within(x.Outputs, p.c.Output); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
@@ -121,4 +122,86 @@ func TestItemsAreAnsweredAgain(t *testing.T) {
 	if odd < 50 || again < odd/2 {
 		t.Errorf("of %d items that the small variant is not sure of %d have the large one's answer", odd, again)
 	}
+}
+
+func indexOf(list []tensor.Tensor, name string) int {
+	return slices.IndexFunc(list, func(x tensor.Tensor) bool { return x.Name == name })
+}
+
+// A stage of a graph whose answers may be improved sends its rows to a slow one. The first answer has one row and the
+// second two, and the large variant sometimes takes as long as the query has: then the first answer has gone on when the
+// second comes, and the stage behind has not begun. What the client gets is all of one of them.
+func TestAnAnswerThatHasGoneOnStays(t *testing.T) {
+	c := unsure(t)
+	c.Spec.Workers = append(c.Spec.Workers, serving.Worker{Name: "behind"})
+	c.Spec.Apps[0].SLO.Latency, c.Spec.Apps[0].Stages = 200*time.Millisecond, []serving.StageID{0, 1}
+	c.Spec.Apps[0].Late = serving.ServeLate
+	c.Spec.Stages[0].Next = []serving.Edge{{To: 1, FanOut: 1, Rows: "y"}}
+	c.Spec.Stages = append(c.Spec.Stages, serving.Stage{Name: "behind", Joins: 1, Variants: []serving.VariantID{2}})
+	c.Spec.Variants = append(c.Spec.Variants, serving.Variant{Name: "behind", Stage: 1, Accuracy: 1, MaxBatch: 1})
+	c.Measurements.Latency = append(c.Measurements.Latency, simtest.Point(2, 0, 1, 1, 10*time.Millisecond, 0))
+	var err error
+	if c.Profile, err = profile.NewTable(c.Spec, c.Measurements, profile.P95); err != nil {
+		t.Fatal(err)
+	}
+	own := c.Plan.Instances[0]
+	own.Worker, own.Stage, own.Variants = 1, 1, []plan.Variant{{Variant: 2, Limit: 1}}
+	c.Plan.Instances = append(c.Plan.Instances, own)
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		rng := rand.New(rand.NewPCG(3, 41))
+		draw := func(n int) int {
+			mu.Lock()
+			defer mu.Unlock()
+			return rng.IntN(n)
+		}
+		p := planeOf(t, c, &runtime{run: func(ctx context.Context, b *dataplane.Batch) error {
+			switch b.Variant {
+			case 0:
+				time.Sleep(time.Duration(4+190*(draw(30)/29)) * time.Millisecond)
+			case 1:
+				time.Sleep(time.Millisecond)
+			case 2:
+				time.Sleep(time.Duration(5+300*(draw(20)/19)) * time.Millisecond)
+				in := b.Portions[0].Inputs
+				b.Portions[0].Outputs = in[indexOf(in, "y"):][:1]
+				return nil
+			}
+			if err := answerTwice(ctx, b); err != nil {
+				return err
+			}
+			for k := range b.Portions {
+				x := &b.Portions[k].Outputs
+				y := numbers(&(*x)[0])[0]
+				*x = append(slices.Clone((*x)[2:]), values("y", []uint64{y, y}[:1+y%10]))
+			}
+			return nil
+		}}, dataplane.Config{})
+		defer p.Close()
+		rows := map[int]int{}
+		var done sync.WaitGroup
+		for q := range 3000 {
+			in := uint64(2*q + 1)
+			time.Sleep(time.Duration(draw(50)) * time.Millisecond)
+			done.Add(1)
+			r := &dataplane.Request{Items: 1, Variant: serving.None, Inputs: []tensor.Tensor{values("x", []uint64{in})}}
+			p.Submit(r, func(a *dataplane.Response, err error) {
+				defer done.Done()
+				if err != nil {
+					t.Errorf("%d: %v", in, err)
+					return
+				}
+				got := numbers(&a.Outputs[indexOf(a.Outputs, "y")])
+				rows[len(got)]++
+				if len(got) != int(1+got[0]%10) || got[0]/10 != in || got[len(got)-1] != got[0] {
+					t.Errorf("%d: answered by %v", in, got)
+				}
+			})
+		}
+		done.Wait()
+		t.Logf("%d answers are first ones, %d second ones", rows[1], rows[2])
+		if rows[1] < 50 || rows[2] < 1000 {
+			t.Errorf("%d answers are first ones, %d second ones: want many of each", rows[1], rows[2])
+		}
+	})
 }

@@ -59,14 +59,20 @@ func (s *stageIO) inputs(k int, c *call, part *Portion) ([]tensor.Tensor, error)
 		part.Stream, part.Begins, part.Ends = c.request.Stream, c.request.Begins, c.request.Ends
 	}
 	if s.graph == nil {
-		part.Wanted = c.request.Outputs
 		return c.request.Inputs, nil
 	}
-	part.Wanted = s.graph.wanted(s.at, c.request.Outputs)
 	if c.execution == nil {
 		c.startExecution(s.graph)
 	}
 	return c.execution.inputs(s.at, part.Offset, part.Items)
+}
+
+// wanted names the outputs that the answer to a call, or a later stage, needs of a batch; nil for all.
+func (j *job) wanted(c *call) []string {
+	if j.io != nil && j.io.graph != nil {
+		return j.io.graph.wanted(j.io.at, c.request.Outputs)
+	}
+	return c.request.Outputs
 }
 
 // startExecution hands the tensors of a request over to an execution, which drops each of them when nothing needs it
@@ -153,9 +159,9 @@ func (p *Plane) checkOutputs(j *job) error {
 	return errors.Join(errs...)
 }
 
-// storeOutputs takes over what a batch has made. It returns how many items each part sends along each edge of its
+// storeOutputs takes over what a batch has made, as far as it counts. It returns how many items each part sends along each edge of its
 // stage; nil when every edge hands the items on as they are. The slice is valid until the end of the step.
-func (p *Plane) storeOutputs(j *job) []int32 {
+func (p *Plane) storeOutputs(j *job, in *engine.Input) []int32 {
 	s := j.io
 	from := len(p.sent)
 	for k := range j.batch.Portions {
@@ -177,7 +183,9 @@ func (p *Plane) storeOutputs(j *job) []int32 {
 				c.outputs = part.Outputs
 			}
 		case c != nil:
-			c.execution.store(s.at, part.Offset, part.Items, s.results[k])
+			if len(s.stage.Confidences) == 0 || !engine.Discards(p.c.Engine, in, part.Query, part.Offset) {
+				c.execution.store(s.at, part.Offset, part.Items, s.results[k])
+			}
 			p.sent = append(p.sent, s.results[k].sent...)
 		default: // the query has ended: what it would send is counted for the journal and the metrics
 			outputs := s.graph.named(s.at, part.Outputs)

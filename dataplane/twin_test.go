@@ -196,7 +196,8 @@ func (w *world) tells(b *dataplane.Batch) {
 			own := truth.Confidence(c, w.number(x.Query), int32(x.Offset+n))
 			sure = binary.LittleEndian.AppendUint32(sure, math.Float32bits(own))
 		}
-		x.Outputs = []tensor.Tensor{{Name: "sure", DType: tensor.FP32, Shape: []int64{int64(x.Items)}, Data: sure}}
+		x.Outputs = append(x.Outputs,
+			tensor.Tensor{Name: "sure", DType: tensor.FP32, Shape: []int64{int64(x.Items)}, Data: sure})
 	}
 }
 

@@ -56,8 +56,12 @@ func (w *world) shows(b *dataplane.Batch, took time.Duration) time.Duration {
 // plane counts in tensors, edge by edge and part by part, with joins and stages that are passed over.
 func TestTwinRows(t *testing.T) {
 	sent, several := 0, 0
-	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish"} {
-		for _, batcher := range []string{"greedy", "earlydrop", "adaptive"} {
+	for _, router := range []string{"weighted", "shortestqueue", "earliestfinish", "priced"} {
+		batchers := []string{"greedy", "earlydrop", "adaptive"}
+		if router == "priced" {
+			batchers = []string{"asrouted"} // answers of the stages are improved
+		}
+		for _, batcher := range batchers {
 			for seed := uint64(1); seed <= 6; seed++ {
 				if testing.Short() && seed > 2 {
 					break

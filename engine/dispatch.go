@@ -27,6 +27,7 @@ type dispatch struct {
 	routing   route.View
 	shown     batch.View // the view of the batcher that decides
 	may       allowance
+	changed   []int32 // stages, for a router that decides for all at once
 	lastBatch serving.BatchID
 
 	company []company                              // by stage; may be shorter
@@ -54,11 +55,13 @@ func newDispatch(w *world, a *agenda, out *decisions, p *inForce, q *queries, i 
 
 // routeAll lets a router that decides for all stages at once assign what waits anywhere, and sets the timers of the
 // stages that have changed.
-func (d *dispatch) routeAll(changed []int32) {
+func (d *dispatch) routeAll() {
 	d.agenda.called = false
-	for _, s := range changed {
+	d.changed = append(d.changed[:0], d.agenda.stages.list...)
+	for _, s := range d.changed {
 		d.queries.callBack(serving.StageID(s))
 	}
+	d.agenda.stages.clear() // answers that are settled may go on to others
 	d.routing.Begin(d.now, serving.None, d.force.plan)
 	d.router.Route(&d.routing)
 	d.queries.settled(d.routing.Settled())
@@ -66,7 +69,7 @@ func (d *dispatch) routeAll(changed []int32) {
 		d.agenda.touch(i)
 		d.agenda.setStageTimer(i.Stage())
 	}
-	for _, s := range changed {
+	for _, s := range d.changed {
 		d.agenda.setStageTimer(serving.StageID(s))
 	}
 	at := d.routing.Asked()
@@ -117,7 +120,7 @@ func (d *dispatch) fill(id serving.InstanceID) {
 		}
 		d.restrict(i, &answer)
 		if answer.Action == batch.Drop {
-			d.queries.end(d.fleet.Task(i.Queue().Head()).Record(), serving.Dropped, Reason(answer.Reason))
+			d.queries.giveUp(i.Queue().Head(), serving.Dropped, Reason(answer.Reason))
 		} else {
 			d.start(i, &answer)
 			d.queries.beginTrial(i)

@@ -28,9 +28,9 @@ func (q *queries) endExpired(queue *fleet.Queue, s serving.StageID) {
 				q.deferTask(r)
 				next = queue.Head() // a task that is put back stands further behind, perhaps in this queue
 			} else if by > 0 && by < q.now {
-				q.end(t.Record(), serving.Dropped, QueueTimeout)
+				q.giveUp(r, serving.Dropped, QueueTimeout)
 			} else {
-				q.end(t.Record(), serving.Dropped, WaitedTooLong)
+				q.giveUp(r, serving.Dropped, WaitedTooLong)
 			}
 			if several {
 				// Ending a query removes its other tasks, perhaps next, and gives another task of its stream the turn.
@@ -95,7 +95,7 @@ func (q *queries) endWaiting(s serving.StageID, why Reason, ends func(w *fleet.W
 			next := q.fleet.Next(r)
 			w := q.fleet.Task(r).Work()
 			if ok, lacks := q.admission.admits(&w); !ok && ends(&w, lacks) {
-				q.end(w.Record, serving.Failed, why).Retry = q.admission.rents
+				q.giveUp(r, serving.Failed, why).Retry = q.admission.rents
 				next = queue.Head() // ending a query may remove other tasks of it
 			}
 			r = next

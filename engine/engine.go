@@ -321,8 +321,7 @@ func (e *Engine) settle() {
 	for a.stages.any() || a.instances.any() || a.freed.any() || a.reduced.any() || a.called {
 		e.handover.proceed()
 		if a.global && (a.stages.any() || a.called) {
-			e.dispatch.routeAll(a.stages.list)
-			a.stages.clear()
+			e.dispatch.routeAll()
 		}
 		for at := 0; at < len(a.stages.list); at++ {
 			s := a.stages.list[at]

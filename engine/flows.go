@@ -15,6 +15,21 @@ type flows struct {
 	list    []flow
 	free    []int32
 	changes []pipeline.Change // after the task that ended last
+	kept    []keptAnswer      // by fleet.Ref of tasks that wait for better answers
+}
+
+// keptAnswer is the answer of a task to which a better one may come.
+type keptAnswer struct {
+	served
+	there bool
+}
+
+// served is how a task was served.
+type served struct {
+	answer
+	accuracy float64
+	time     StageTime
+	sent     []int32 // along each edge of its stage; nil for its items times the edge's fan-out, rounded
 }
 
 // flow is a query's progress through its app.
@@ -25,7 +40,7 @@ type flow struct {
 
 // stageResult is how a query was served at one stage.
 type stageResult struct {
-	right float64   // accuracy of the variants that served it, weighted by their items
+	right float64   // accuracy of the answers, weighted by their items
 	total float64   // those items
 	last  StageTime // of the task that ended last
 }
@@ -76,21 +91,53 @@ func (f *flows) over(at int32, s serving.StageID) bool {
 	return p.Over(p.Graph().Position(s))
 }
 
-// served counts a task that ended well. sent are the items that it sends along each edge of its stage; nil for its
-// items times the edge's fan-out, rounded. It returns what follows, which is nothing before the last task of the stage.
-// The slice is valid until the next call.
-func (f *flows) served(at int32, t *fleet.Task, b *fleet.Batch, sent []int32) []pipeline.Change {
+// newServed is how a batch serves a task.
+func (f *flows) newServed(t *fleet.Task, i *fleet.Instance, b *fleet.Batch, accuracy float64, sent []int32) served {
+	return served{answer: newAnswer(t, i, b), accuracy: accuracy, sent: sent, time: StageTime{
+		Stage: t.Stage(), Variant: b.Variant, Batch: int32(b.Items), Ready: t.ReadyAt(), Started: b.Started, Done: f.now,
+	}}
+}
+
+// served counts a task that is through its stage. It returns what follows, which is nothing before the last task of the
+// stage. The slice is valid until the next call.
+func (f *flows) served(at int32, t *fleet.Task, how *served) []pipeline.Change {
 	x := &f.list[at]
 	k := x.progress.Graph().Position(t.Stage())
 	r := &x.stages[k]
-	r.right += f.spec.Variants[b.Variant].Accuracy * float64(t.Items())
+	r.right += how.accuracy * float64(t.Items())
 	r.total += float64(t.Items())
-	r.last = StageTime{
-		Stage: t.Stage(), Variant: b.Variant, Items: x.progress.Items(k), Batch: int32(b.Items), Ready: t.ReadyAt(),
-		Started: b.Started, Done: f.now,
-	}
-	f.changes = x.progress.Served(k, int32(t.Items()), sent, f.changes[:0])
+	r.last = how.time
+	r.last.Items = x.progress.Items(k)
+	f.changes = x.progress.Served(k, int32(t.Items()), how.sent, f.changes[:0])
 	return f.changes
+}
+
+// keep keeps the answer of a task that waits for a better one.
+func (f *flows) keep(ref fleet.Ref, how *served) {
+	for int(ref) >= len(f.kept) {
+		f.kept = append(f.kept, keptAnswer{})
+	}
+	k := &f.kept[ref]
+	sent := append(k.sent[:0], how.sent...)
+	if *k = (keptAnswer{*how, true}); how.sent != nil {
+		k.sent = sent
+	}
+}
+
+// keeps reports whether a task has an answer that has not gone on yet.
+func (f *flows) keeps(ref fleet.Ref) bool { return int(ref) < len(f.kept) && f.kept[ref].there }
+
+// take returns that answer. It is valid until the next one is kept.
+func (f *flows) take(ref fleet.Ref) *served {
+	f.kept[ref].there = false
+	return &f.kept[ref].served
+}
+
+// forget forgets it.
+func (f *flows) forget(ref fleet.Ref) {
+	if f.keeps(ref) {
+		f.kept[ref].there = false
+	}
 }
 
 // stageAt returns the stage that a change of a query's progress is about.

@@ -38,7 +38,7 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 			n := min(q.fleet.Task(ref).Items(), len(sure))
 			own := sure[:n]
 			sure = sure[n:]
-			if !q.goesOn(ref, i, b, own) {
+			if !q.goesOn(ref, i, b, own, sent) {
 				q.served(ref, i, b, sent)
 			}
 		}
@@ -47,17 +47,25 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 	return late
 }
 
-// served advances the query of a task that ended well.
+// served advances the query of a task that ended well. Of one whose first answer has gone on meanwhile nothing counts.
 func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent []int32) {
 	q.faults.served(ref, i.ID())
 	t := *q.fleet.Task(ref) // tasks of the next stages may move it
 	r := t.Record()
-	if !q.records.at(r).ended && q.taskDone(r, &t, b, sent) {
-		x := newAnswer(&t, i, b)
-		if t.Of() > 1 {
-			x = q.records.at(r).kept // of most of its items
+	switch rec := q.records.at(r); {
+	case rec.ended:
+	case rec.flow < 0:
+		if last := q.answered(rec, &t, b.Variant); last {
+			x := newAnswer(&t, i, b)
+			if t.Of() > 1 {
+				x = rec.kept // of most of its items
+			}
+			q.finish(r, Answered, x)
 		}
-		q.finish(r, Answered, x)
+	case t.Hint() == 0 || q.flows.keeps(ref):
+		rec.again = rec.again || t.Hint() > 0
+		how := q.flows.newServed(&t, i, b, q.accuracyOf(&t, b.Variant), sent)
+		q.through(r, &t, &how, Answered)
 	}
 	q.release(ref)
 }
@@ -89,8 +97,7 @@ func (q *queries) failed(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, broke
 		other = q.faults.elsewhere(ref, i)
 	}
 	if attempts >= q.attempts || b.Tasks == 1 && (before || other == nil) {
-		q.release(ref)
-		d := q.end(r, serving.Failed, ModelFailed)
+		d := q.giveUp(ref, serving.Failed, ModelFailed)
 		if d.Outcome == serving.Failed {
 			d.Variant, d.Stage = b.Variant, i.Stage()
 		}
@@ -122,8 +129,7 @@ func (q *queries) lost(i *fleet.Instance) {
 			case q.records.at(r).ended:
 				q.release(ref)
 			case attempts >= q.attempts:
-				q.release(ref)
-				q.end(r, serving.Failed, TriedTooOften).Stage = i.Stage()
+				q.giveUp(ref, serving.Failed, TriedTooOften).Stage = i.Stage()
 			default:
 				q.retry(ref)
 			}
@@ -163,18 +169,14 @@ func (q *queries) sendAllBack(i *fleet.Instance) {
 	}
 }
 
-// taskDone advances a query whose task ended well, and tells whether the whole query is served. sent are the items that
-// the task sends along each edge of its stage, or nil. The query's accuracy is the product over its stages of the mean
-// over a stage's items of the accuracy of the variants.
-func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []int32) bool {
+// through advances a query of which a task is through its stage, and ends it for a reason where it was the last one. The
+// query's accuracy is the product over its stages of the mean over a stage's items of the accuracy of the answers.
+func (q *queries) through(r fleet.Ref, t *fleet.Task, how *served, why Reason) {
 	rec := q.records.at(r)
-	if rec.flow < 0 {
-		return q.answered(rec, t, b.Variant)
-	}
 	flow := rec.flow
-	changes := q.flows.served(flow, t, b, sent)
+	changes := q.flows.served(flow, t, how)
 	if len(changes) == 0 {
-		return false
+		return
 	}
 	rec.accuracy *= q.flows.accuracy(flow, t.Stage())
 	for _, c := range changes {
@@ -182,10 +184,12 @@ func (q *queries) taskDone(r fleet.Ref, t *fleet.Task, b *fleet.Batch, sent []in
 		if c.Kind != pipeline.Ready {
 			q.streams.passed(r, s)
 		} else if q.enter(r, s); q.records.at(r).ended {
-			return false
+			return
 		}
 	}
-	return q.flows.complete(flow)
+	if q.flows.complete(flow) {
+		q.finish(r, why, how.answer)
+	}
 }
 
 // enter makes the tasks of a stage whose input is complete: one for every item, so that they go to whichever instances

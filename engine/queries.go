@@ -34,9 +34,10 @@ type queries struct {
 
 	doubts  *doubts
 	seconds bool    // the router asks for second answers
-	limits  pq.Heap // by record that has an answer and waits for a better one: when it must be given
+	limits  pq.Heap // by task that waits for a better answer: when the one that there is must be given
 
-	wasted time.Duration // machine time of queries that have missed their objective
+	wasted  time.Duration // machine time of queries that have missed their objective
+	unheard Decision      // what giveUp returns where it ends no query
 }
 
 func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, attempts int) *queries {
@@ -344,6 +345,8 @@ func (q *queries) dequeue(ref fleet.Ref) {
 func (q *queries) release(ref fleet.Ref) {
 	q.faults.dropped(ref)
 	q.streams.endTurn(ref)
+	q.limits.Remove(int(ref))
+	q.flows.forget(ref)
 	if r := q.records.release(ref); q.records.over(r) {
 		q.close(r)
 	}
@@ -368,7 +371,11 @@ func (q *queries) cancel(id serving.QueryID) {
 // decided records that the outcome of a query is decided.
 func (q *queries) decided(r fleet.Ref) {
 	q.records.end(r)
-	q.limits.Remove(int(r))
+	if rec := q.records.at(r); rec.certain {
+		for ref := rec.first; ref != fleet.Nil; ref = q.fleet.Sibling(ref) {
+			q.limits.Remove(int(ref))
+		}
+	}
 	q.shares.ended(q.records.at(r))
 	a := q.records.at(r).query.App
 	if q.pending[a]--; q.pending[a] == 0 {
@@ -400,6 +407,24 @@ func (q *queries) end(r fleet.Ref, o serving.Outcome, why Reason) *Decision {
 	d := q.out.ofQuery(o, why, &x)
 	d.Queue, d.Stage = waited, stage
 	return d
+}
+
+// giveUp gives up a task that waits, or whose batch has ended: where it has an answer that is its last, and otherwise
+// its query ends so. It returns that decision, or one that is not heard of.
+func (q *queries) giveUp(ref fleet.Ref, o serving.Outcome, why Reason) *Decision {
+	r, waits := q.fleet.Task(ref).Record(), q.fleet.Task(ref).Place().Waits()
+	if q.flows.keeps(ref) {
+		if waits {
+			q.dequeue(ref)
+		}
+		q.handOn(ref, OutOfTime)
+		q.release(ref)
+		return &q.unheard
+	}
+	if !waits {
+		q.release(ref)
+	}
+	return q.end(r, o, why)
 }
 
 // removeWaiting removes the waiting tasks of a query that has ended. It returns where one waited, and how long.

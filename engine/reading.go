@@ -80,6 +80,21 @@ func Stale(e *Engine, in *Input) bool {
 	return (in.Kind == BatchDone || in.Kind == InstanceChanged) && e.fleet.Instance(in.Instance) == nil
 }
 
+// Discards reports whether an answer counts no more that a batch brings to some items of a stage of a graph: it is a
+// second one, and the first has gone on.
+func Discards(e *Engine, in *Input, query serving.QueryID, offset int) bool {
+	i := e.fleet.Instance(in.Instance)
+	for k := 0; i != nil && k < i.Running(); k++ {
+		b := i.Batch(k)
+		for ref := b.Head; b.ID == in.Batch && ref != fleet.Nil; ref = e.fleet.Next(ref) {
+			if t := e.fleet.Task(ref); t.Query() == query && int(t.Offset()) == offset {
+				return t.Hint() > 0 && !e.queries.flows.keeps(ref)
+			}
+		}
+	}
+	return false
+}
+
 // Check verifies all invariants and returns the first violation, by the state, the driver or a policy. Tests call it
 // after every Step.
 func (e *Engine) Check() error {

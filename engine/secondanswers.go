@@ -11,12 +11,13 @@ import (
 // A query whose first answer is not sure may have a second one, from a better variant (serving.Confidence). It keeps
 // the first, and waits like any other: the router says which of those that wait are worth machine time. Each item that
 // may have a better answer is a task of its own. What ends the query in another way than by its client gives the
-// answers that are there, at the latest when its deadline comes.
+// answers that are there, at the latest when its deadline comes. In a graph the answer is that of a stage to an item,
+// and it goes on to the next ones instead: at the latest while they have the time that they need.
 
 // goesOn lets what a task whose batch has ended is unsure of wait for better answers, and reports whether it does. sure
 // is the confidence of each item; nil where it is not known. A confidence without a second answer says how accurate
-// this one is, too.
-func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure []float32) bool {
+// this one is, too. sent are the items that the task sends along each edge of its stage, or nil.
+func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure []float32, sent []int32) bool {
 	t := q.fleet.Task(ref)
 	stage := &q.spec.Stages[i.Stage()]
 	if !q.seconds || len(sure) == 0 || t.Hint() > 0 || t.Pin() != serving.None {
@@ -24,60 +25,94 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 	}
 	c := stage.Confidence(b.Variant)
 	r := t.Record()
-	if rec := q.records.at(r); c == nil || rec.ended || rec.flow >= 0 || !q.doubts.answered(c, sure) {
+	rec := q.records.at(r)
+	graph := rec.flow >= 0
+	if c == nil || rec.ended || graph && len(sure) > 1 || !q.doubts.answered(c, sure) {
 		return false
 	}
 	q.faults.served(ref, i.ID())
-	rec := q.records.at(r)
-	rec.accuracy, rec.certain, rec.sure = 0, true, slices.Min(sure)
-	rec.kept = newAnswer(t, i, b)
-	unsure := 0
+	least := slices.Min(sure)
+	if rec.certain {
+		least = min(least, rec.sure)
+	}
+	rec.certain, rec.sure = true, least
+	accuracy, unsure := 0.0, 0
 	for _, x := range sure {
 		bin := &c.Bins[c.At(x)]
-		rec.accuracy += bin.Accuracy / float64(len(sure))
+		accuracy += bin.Accuracy / float64(len(sure))
 		if bin.Improvable() {
 			unsure++
 		}
 	}
+	until := min(t.Due(), rec.query.Deadline.Add(-rec.query.Slack))
+	if graph {
+		until = min(until, t.Deadline(), t.LatestEnd())
+	}
+	final := q.now >= until || unsure == 0 || unsure > pipeline.MostTasks
 	switch {
-	case q.now >= t.Due() || unsure == 0 || unsure > pipeline.MostTasks:
+	case graph && final:
+		how, of := q.flows.newServed(t, i, b, accuracy, sent), *t
+		q.through(r, &of, &how, Answered)
+		q.release(ref)
+	case graph:
+		how := q.flows.newServed(t, i, b, accuracy, sent)
+		q.flows.keep(ref, &how)
+		q.wantBetter(ref, stage.Hint(b.Variant, sure[0]), until)
+	case final:
+		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
 		q.finish(r, Answered, rec.kept)
 		q.release(ref)
-		return true
 	case len(sure) == 1:
-		q.fleet.Answer(ref, stage.Hint(b.Variant, sure[0]), q.now)
-		q.retry(ref)
+		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
+		q.wantBetter(ref, stage.Hint(b.Variant, sure[0]), until)
 	default:
+		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
 		w := t.Work()
 		w.Items, w.Of, w.Ready = 1, int32(len(sure)), q.now
 		for k, x := range sure {
 			if w.Offset, w.Hint = int32(k), stage.Hint(b.Variant, x); stage.Hinted(w.Hint).Improvable() {
-				q.add(r, &w)
+				q.limits.Set(int(q.add(r, &w)), int64(until))
 			}
 		}
 		q.release(ref)
 	}
-	rec = q.records.at(r)
-	due := min(q.fleet.Task(rec.first).Due(), rec.query.Deadline.Add(-rec.query.Slack))
-	q.limits.Set(int(r), int64(max(due, q.now+1)))
 	return true
 }
 
-// answered counts the answer of a variant to a query, or to an item of which there is an answer, and reports whether it
-// is the last. Where nothing is known of an item's first answer any more it counts as that one.
+// wantBetter lets a task that has an answer wait for a better one, until the one that there is must be given.
+func (q *queries) wantBetter(ref fleet.Ref, h serving.Hint, until serving.Time) {
+	q.fleet.Answer(ref, h, q.now)
+	q.limits.Set(int(ref), int64(until))
+	q.retry(ref)
+}
+
+// accuracyOf is how accurate the answer of a variant to a task is. Where nothing is known of the task's first answer
+// any more it counts as that one.
+func (q *queries) accuracyOf(t *fleet.Task, v serving.VariantID) float64 {
+	if bin := q.spec.Stages[t.Stage()].Hinted(t.Hint()); bin != nil && bin.Improves(v) {
+		return bin.Of(v)
+	}
+	return q.spec.Variants[v].Accuracy
+}
+
+// answered counts the answer of a variant to a query of an app of one stage, or to an item of which there is an answer,
+// and reports whether it is the last.
 func (q *queries) answered(rec *record, t *fleet.Task, v serving.VariantID) bool {
-	bin := q.spec.Stages[t.Stage()].Hinted(t.Hint())
-	better := bin != nil && bin.Improves(v)
-	switch {
-	case better && t.Of() > 1:
+	if t.Of() == 1 {
+		rec.accuracy = q.accuracyOf(t, v)
+	} else if bin := q.spec.Stages[t.Stage()].Hinted(t.Hint()); bin != nil && bin.Improves(v) {
 		rec.accuracy += (bin.Of(v) - bin.Accuracy) / float64(t.Of())
-	case better:
-		rec.accuracy = bin.Of(v)
-	case t.Of() == 1:
-		rec.accuracy = q.spec.Variants[v].Accuracy
 	}
 	rec.again = rec.again || t.Hint() > 0
 	return rec.tasks == 1
+}
+
+// handOn lets the answer that a task has go on.
+func (q *queries) handOn(ref fleet.Ref, why Reason) {
+	t := *q.fleet.Task(ref)
+	how := *q.flows.take(ref)
+	q.limits.Remove(int(ref))
+	q.through(t.Record(), &t, &how, why)
 }
 
 // giveKept ends a query with the answer that is there.
@@ -89,8 +124,16 @@ func (q *queries) giveKept(r fleet.Ref, why Reason) *Decision {
 
 // answerDue gives the answers whose queries have no time left for better ones.
 func (q *queries) answerDue() {
-	for r, at, ok := q.limits.Min(); ok && serving.Time(at) <= q.now; r, at, ok = q.limits.Min() {
-		q.giveKept(fleet.Ref(r), OutOfTime)
+	for k, at, ok := q.limits.Min(); ok && serving.Time(at) <= q.now; k, at, ok = q.limits.Min() {
+		ref := fleet.Ref(k)
+		switch t := q.fleet.Task(ref); {
+		case !q.flows.keeps(ref):
+			q.giveKept(t.Record(), OutOfTime)
+		case t.Place().Waits():
+			q.giveUp(ref, serving.Served, OutOfTime)
+		default:
+			q.handOn(ref, OutOfTime)
+		}
 	}
 }
 
@@ -109,7 +152,10 @@ func (q *queries) settled(list []fleet.Ref) {
 		t := q.fleet.Task(ref)
 		r := t.Record()
 		q.agenda.setStageTimer(t.Stage())
-		if q.records.at(r).tasks == 1 {
+		switch {
+		case q.flows.keeps(ref):
+			q.handOn(ref, SureEnough)
+		case q.records.at(r).tasks == 1:
 			q.finish(r, SureEnough, q.records.at(r).kept)
 		}
 		q.release(ref)

@@ -8,7 +8,7 @@ import (
 
 // Confidence is what samples have shown of the answers of a variant, by how sure it is of them: of the queries that it
 // is sure of it is as right as larger variants are, and the others may be worth a second answer (a cascade, as in Viola
-// and Jones 2001; CascadeServe, arXiv 2406.14424). It holds for stages of apps of one stage.
+// and Jones 2001; CascadeServe, arXiv 2406.14424). Stages with state have none.
 type Confidence struct {
 	Variant VariantID
 	// Output names the output that tells, empty for the only one that has scores of classes, and By how.
@@ -161,8 +161,8 @@ const shareTolerance = 1e-6
 // confidences checks those of a stage.
 func (c *check) confidences(i int) {
 	s := &c.spec.Stages[i]
-	if len(s.Confidences) > 0 && (s.Stateful || len(c.spec.Apps[s.App].Stages) > 1) {
-		c.bad("stages[%d] %q: confidences are for apps of one stage without state", i, s.Name)
+	if len(s.Confidences) > 0 && s.Stateful {
+		c.bad("stages[%d] %q: confidences are for stages without state", i, s.Name)
 	}
 	for k := range s.Confidences {
 		x := &s.Confidences[k]

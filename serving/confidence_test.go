@@ -80,11 +80,11 @@ func TestConfidencesFollowTheirVariants(t *testing.T) {
 // What cannot be is refused, with its place.
 func TestConfidencesAreChecked(t *testing.T) {
 	for want, spoil := range map[string]func(s *Stage){
-		"want ascending bounds":      func(s *Stage) { s.Confidences[0].Bins[1].From = 0.1 },
-		"the shares of the bins":     func(s *Stage) { s.Confidences[0].Bins[1].Share = 0.5 },
-		"want a variant of the":      func(s *Stage) { s.Confidences[0].Variant = 7 },
-		"want other variants of the": func(s *Stage) { s.Confidences[0].Bins[0].Others[0].Variant = 0 },
-		"of one stage without state": func(s *Stage) { s.Stateful = true },
+		"want ascending bounds":        func(s *Stage) { s.Confidences[0].Bins[1].From = 0.1 },
+		"the shares of the bins":       func(s *Stage) { s.Confidences[0].Bins[1].Share = 0.5 },
+		"want a variant of the":        func(s *Stage) { s.Confidences[0].Variant = 7 },
+		"want other variants of the":   func(s *Stage) { s.Confidences[0].Bins[0].Others[0].Variant = 0 },
+		"are for stages without state": func(s *Stage) { s.Stateful = true },
 	} {
 		s := sure()
 		spoil(&s.Stages[0])

@@ -6,13 +6,13 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// makeConfident has the variants of some apps of one stage know how sure they are, by an output "sure". It draws from a
+// makeConfident has the variants of some stages know how sure they are, by an output "sure". It draws from a
 // random source of its own, as addParts does.
 func makeConfident(spec *serving.Spec, m *serving.Measurements) {
 	rng := rand.New(rand.NewPCG(uint64(m.Latency[0].Mean), 9))
-	for a := range spec.Apps {
-		stage := &spec.Stages[spec.Apps[a].Stages[0]]
-		if rng.IntN(3) == 0 || len(spec.Apps[a].Stages) > 1 || stage.Stateful || len(stage.Variants) < 2 {
+	for s := range spec.Stages {
+		stage := &spec.Stages[s]
+		if rng.IntN(3) == 0 || stage.Stateful || len(stage.Variants) < 2 {
 			continue
 		}
 		for _, v := range stage.Variants {

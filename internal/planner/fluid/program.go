@@ -181,7 +181,8 @@ func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term
 			column(p.first[o.stage]+c, rate, p.m.perQuery(o.stage, c), o.loss, 0)
 		}
 	}
-	p.secondAnswers(o, func(row int, rate, gains float64) { column(row, rate, p.m.meanItems(a), -gains, gains) })
+	perQuery := p.m.stages[o.stage].fan * p.m.meanItems(a)
+	p.secondAnswers(o, func(row int, rate, gains float64) { column(row, rate, perQuery, -gains, gains) })
 }
 
 // solve sets the demands, by AppID in queries/s, and solves the program. It returns the value relative to what serving

@@ -72,7 +72,10 @@ const firstTakes = 2
 // findSecondRates fills in how many second answers an option gives in the time that first ones leave.
 func (m *problem) findSecondRates(k *kind, o *option) {
 	o.seconds = make([]float64, len(m.unsure[o.stage]))
-	items := int(math.Ceil(m.meanItems(m.stages[o.stage].app)))
+	items := 1
+	if app := &m.spec.Apps[m.stages[o.stage].app]; len(app.Stages) == 1 {
+		items = int(math.Ceil(m.meanItems(m.stages[o.stage].app)))
+	}
 	for n := range o.seconds {
 		u := &m.unsure[o.stage][n]
 		first := profile.Unknown

@@ -119,7 +119,7 @@ func (w *way) consider(now serving.Time, c *candidate, lost *leftBehind, y batch
 		sum.reward = float64(b) * x.value
 	} else {
 		for k := range own {
-			sum.reward += x.reward(w.app, first, x.single, noSecond, own[k].part, own[k].dueIn(now)-t)
+			sum.reward += x.reward(w.app, first, x.single, noSecond, own[k].part, own[k].dueIn(now), t)
 		}
 	}
 	y.gain = w.gain(&sum, t, t, blocks)

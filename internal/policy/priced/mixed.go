@@ -13,6 +13,11 @@ func (x *stage) collectMixed(r *Rule, v *route.View, q *fleet.Queue) {
 	x.listMixed(&r.apps[x.app], v, q, x.least)
 	if x.tasks > 1 {
 		x.shareValue(len(x.differing), func(k int) *place { return &x.differing[k].place })
+		for k := range x.differing {
+			if y := &x.differing[k]; y.second >= 0 {
+				y.part = 1 // accuracy is the mean over items: a better one counts whatever becomes of the others
+			}
+		}
 	}
 	r.lookAhead(v, x)
 }
@@ -90,7 +95,7 @@ func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 			}
 		}
 		second := int(y.second)
-		reward, left := x.reward(w.app, first, y.class, second, y.part, y.due-t), 0.0
+		reward, left := x.reward(w.app, first, y.class, second, y.part, y.due, t), 0.0
 		loss := x.lossOf(o, second, y.part)
 		if !y.cold {
 			left = x.leftFor(w.app, y.class, second, y.due-x.waitFor(y.class, t), y.part, r.factor(j))

@@ -171,7 +171,7 @@ func (r *Rule) growOverlap(v *route.View, best *overlapping, w *way, m int32, fi
 			second = int(x.differing[k].second)
 		}
 		left := x.leftFor(w.app, c, second, due-x.waitFor(c, math.Inf(1)), y.part, long)
-		reward := x.reward(w.app, x.firstOf(o), c, second, y.part, due-t)
+		reward := x.reward(w.app, x.firstOf(o), c, second, y.part, due, t)
 		sum.add(reward, left, x.lossOf(o, second, y.part), seconds)
 		works := o.stretched(o.even[items], long)
 		gain := w.gain(&sum, works, t, cost)

@@ -124,20 +124,21 @@ func (x *stage) findOnward(a *app) {
 // usualOnward is what the answers to tasks of a class are worth beside their accuracy where a batch takes so many
 // seconds and ends when its stage should.
 func (x *stage) usualOnward(a *app, o *option, c, second int, t float64) float64 {
-	if first, j := x.firstOf(o), a.step(a.slo-t-x.delta); second < 0 && first != nil && j >= 0 {
+	if first, j := x.firstOf(o), a.step(x.remains-t-x.delta); second < 0 && first != nil && j >= 0 {
 		return first.worth(c, j)
 	}
 	return 0
 }
 
 // reward is what is left of the value of a task of a class when it is served, as a first answer of some or a final one,
-// with so many seconds left for its query.
-func (x *stage) reward(a *app, first *first, c, second int, part, left float64) float64 {
+// by a batch that takes t of the so many seconds that its query has. A second answer holds its query up meanwhile, so
+// that the stages that follow bring less.
+func (x *stage) reward(a *app, first *first, c, second int, part, due, t float64) float64 {
 	if second >= 0 {
-		return part * x.worthOf(second)
+		return part * (x.worthOf(second) - x.brings(a, due) + x.brings(a, due-t))
 	}
-	y := part * x.brings(a, left)
-	if j := a.step(left); first != nil && j >= 0 {
+	y := part * x.brings(a, due-t)
+	if j := a.step(due - t); first != nil && j >= 0 {
 		y += first.worth(c, j)
 	}
 	return y

@@ -29,6 +29,7 @@ type stage struct {
 	slots    int     // batches that can run at once on machines of groups
 	budget   float64 // s of the objective that the stage may take for batches to fill and run
 	within   float64 // s of it that the batch of a task that is left for later may take, with those in which it fills
+	remains  float64 // s of the objective that are left when a task usually comes
 	longest  float64 // s of the objective that are left for it if the other stages are as fast as can be
 	least    float64 // s that its fastest option takes for one item
 	value    float64 // of a task that is in time at best accuracy
@@ -224,7 +225,8 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	before, behind = dag.Around(a.graph.Following(), needs)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
-		x.budget = a.slo * needs[at] / max(before[at]+needs[at]+behind[at], 1e-9)
+		all := max(before[at]+needs[at]+behind[at], 1e-9)
+		x.budget, x.remains = a.slo*needs[at]/all, a.slo*(1-before[at]/all)
 		slots := float64(x.slots)
 		x.within = x.budget + max(1-lent/slots, 0)*(x.longest-x.budget)
 		x.delta = slackShare * x.budget

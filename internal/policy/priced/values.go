@@ -97,8 +97,11 @@ func (x *stage) addValue(a *app, to *table, c, second int, o *option, price floa
 		}
 		for j := from; j <= steps; j++ {
 			y := x.after[j-from] - cost
-			if first != nil {
+			switch {
+			case first != nil:
 				y += first.worth(c, j-from)
+			case second >= 0:
+				y += part*x.worthOf(second) - x.after[j]
 			}
 			if y > values[j] {
 				values[j], costs[j] = y, cost
