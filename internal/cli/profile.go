@@ -19,7 +19,7 @@ it also says up to how many they pay: beyond that they only hold each other up. 
 mean and its 95th percentile are known well enough: as in service, after runs of other models and after pauses.
 What serving costs beside the models is measured at the end. An interrupted run is taken up where it stopped.
 
-With --samples the accuracy of every variant of an app is measured on labelled samples (pictures, .npy, .json), in
+With --samples the accuracy of every variant of a stage is measured on labelled samples (pictures, .npy, .json), in
 LABEL/FILE or listed in labels.csv, and written beside the latencies of -o; these are measured, too, where -o does
 not exist. A class is right (top-1), or --score names a command: it gets an answer as JSON on each line and writes
 a number from 0 to 1 for it. With --agree inputs without labels do: answers are compared with those of the most

@@ -29,6 +29,7 @@ func (j *judging) flags(fs *flag.FlagSet) {
 		"`folder` of inputs without labels: measure how often variants agree with the most accurate one")
 	fs.StringVar(&j.Reference, "reference", "", "with --agree: the most accurate `variant`; empty takes it from -f")
 	fs.StringVar(&j.App, "app", "", "with --samples or --agree: `app` that the samples are for")
+	fs.StringVar(&j.Stage, "stage", "", "with --samples or --agree: `stage` of the app that the samples are for")
 	fs.IntVar(&j.Most, "most", measuring.DefaultSamples, "with --samples or --agree: `number` of samples at most")
 }
 

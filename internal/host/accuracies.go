@@ -67,7 +67,7 @@ func contradicted(f *profiler.File, name string, counts float64) bool {
 	})
 }
 
-// takeConfidences has stages of apps of one stage know the confidences that a profile has of their variants, where the
+// takeConfidences has stages know the confidences that a profile has of their variants, where the
 // accuracies that count are those that were measured.
 func (o *Opened) takeConfidences(f *profiler.File) {
 	spec := o.tables.Spec
@@ -84,7 +84,7 @@ func (o *Opened) takeConfidences(f *profiler.File) {
 			}
 			return stage.Variants[at], true
 		}
-		if stage.Stateful || len(spec.Apps[stage.App].Stages) > 1 {
+		if stage.Stateful {
 			continue
 		}
 		stage.Confidences = nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/host"
@@ -19,8 +20,9 @@ import (
 // Judging are the options of [MeasureAccuracy].
 type Judging struct {
 	Samples string // folder of samples
-	App     string // that they are for; empty for the only app with several variants, or the only one
-	Most    int    // samples at most; 0 for DefaultSamples
+	// App and Stage are what they are for; empty for the only stage with several variants, or the only one.
+	App, Stage string
+	Most       int // samples at most; 0 for DefaultSamples
 	// Score is a command that scores answers; empty compares them with labels.
 	Score string
 	// Agree compares the answers with those of the most accurate variant, in place of labels.
@@ -35,13 +37,13 @@ const DefaultSamples = 10_000
 // judgedBatch is how many samples run at once.
 const judgedBatch = 8
 
-// Judged is what samples have shown of the variants of an app.
+// Judged is what samples have shown of the variants of a stage.
 type Judged struct {
 	Accuracies  []profiler.Accuracy
 	Confidences []profiler.Confidence
 }
 
-// MeasureAccuracy runs every variant of an app of one stage on samples and judges its answers.
+// MeasureAccuracy runs every variant of a stage on samples and judges its answers.
 func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) (*Judged, error) {
 	if how.Most <= 0 {
 		how.Most = DefaultSamples
@@ -55,7 +57,7 @@ func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) (*Judged,
 		return nil, fault.Errorf(fault.Usage, "%s: not every sample has a label: want LABEL/FILE, or labels.csv with "+
 			"FILE,LABEL on each line; without labels use --agree, or --score", how.Samples)
 	}
-	app, err := judgedApp(o, how.App)
+	stage, err := judgedStage(o, how.App, how.Stage)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +66,7 @@ func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) (*Judged,
 		return nil, err
 	}
 	defer run.Close()
-	variants := slices.Clone(o.Spec().Stages[o.Spec().Apps[app].Stages[0]].Variants)
+	variants := slices.Clone(o.Spec().Stages[stage].Variants)
 	reference := serving.VariantID(serving.None)
 	if how.Agree {
 		if reference, err = referenceOf(o, variants, how.Reference); err != nil {
@@ -76,7 +78,7 @@ func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) (*Judged,
 		})
 	}
 	j := &judge{
-		opened: o, run: run, folder: folder, app: app, how: how, ctx: ctx,
+		opened: o, run: run, folder: folder, how: how, ctx: ctx,
 		scores: make(map[string][]float64), sure: make(map[string][]float32),
 	}
 	out := &Judged{}
@@ -102,27 +104,35 @@ func MeasureAccuracy(ctx context.Context, o *host.Opened, how Judging) (*Judged,
 	return out, nil
 }
 
-// judgedApp is the app that samples are for.
-func judgedApp(o *host.Opened, name string) (serving.AppID, error) {
+// judgedStage is the stage that samples are for.
+func judgedStage(o *host.Opened, app, stage string) (serving.StageID, error) {
 	spec := o.Spec()
-	var fit []serving.AppID
-	for a := range spec.Apps {
-		one := len(spec.Apps[a].Stages) == 1
-		if name != "" && spec.Apps[a].Name == name {
-			if !one {
-				return 0, fault.Errorf(fault.Usage, "app %q has several stages: samples are for apps of one", name)
-			}
-			return serving.AppID(a), nil
+	var fit, several []serving.StageID
+	for s := range spec.Stages {
+		x := &spec.Stages[s]
+		if app != "" && spec.Apps[x.App].Name != app || stage != "" && x.Name != stage {
+			continue
 		}
-		if one && (len(spec.Apps) == 1 || len(spec.Stages[spec.Apps[a].Stages[0]].Variants) > 1) {
-			fit = append(fit, serving.AppID(a))
+		fit = append(fit, serving.StageID(s))
+		if len(x.Variants) > 1 {
+			several = append(several, serving.StageID(s))
 		}
 	}
-	if name == "" && len(fit) == 1 {
+	if len(several) > 0 {
+		fit = several
+	}
+	if len(fit) == 1 {
 		return fit[0], nil
 	}
-	return 0, fault.Errorf(fault.Usage, "say by --app which app the samples are for, one of one stage (%q is none)",
-		name)
+	var names []string
+	for _, s := range fit {
+		names = append(names, fmt.Sprintf("--app %s --stage %s", spec.Apps[spec.Stages[s].App].Name, spec.Stages[s].Name))
+	}
+	if len(names) == 0 {
+		return 0, fault.Errorf(fault.Usage, "there is no stage %q of an app %q: of which --app, or which --stage of it, "+
+			"are the samples?", stage, app)
+	}
+	return 0, fault.Errorf(fault.Usage, "say which stage the samples are for: %s", strings.Join(names, ", or "))
 }
 
 // referenceOf is the variant that others are compared with.
@@ -138,10 +148,10 @@ func referenceOf(o *host.Opened, variants []serving.VariantID, name string) (ser
 		}
 	}
 	if name != "" {
-		return 0, fault.Errorf(fault.Usage, "the app has no variant %q", name)
+		return 0, fault.Errorf(fault.Usage, "the stage has no variant %q", name)
 	}
 	if o.Spec().Variants[best].Accuracy == 0 {
-		return 0, fault.Errorf(fault.Usage, "no variant of the app has an accuracy: say by --reference which is the "+
+		return 0, fault.Errorf(fault.Usage, "no variant of the stage has an accuracy: say by --reference which is the "+
 			"most accurate")
 	}
 	return best, nil
@@ -152,7 +162,6 @@ type judge struct {
 	opened *host.Opened
 	run    *machines.Backends
 	folder *judgedSamples
-	app    serving.AppID
 	how    Judging
 	ctx    context.Context
 	said   [][]tensor.Tensor // by sample, the answers of the reference
