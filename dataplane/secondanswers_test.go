@@ -128,6 +128,50 @@ func indexOf(list []tensor.Tensor, name string) int {
 	return slices.IndexFunc(list, func(x tensor.Tensor) bool { return x.Name == name })
 }
 
+// Queries want an accuracy that the large variant alone has, and the small one where it is sure. What it is not sure of
+// the large one answers; of the others some have no other answer than the small one's.
+func TestAnswersThatFallShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := func(ctx context.Context, b *dataplane.Batch) error {
+			time.Sleep([]time.Duration{5, 1}[b.Variant] * time.Millisecond)
+			return answerTwice(ctx, b)
+		}
+		p := planeOf(t, unsure(t), &runtime{run: run}, dataplane.Config{})
+		defer p.Close()
+		var done sync.WaitGroup
+		sure := 0
+		for q := range 1000 {
+			in := uint64(q)
+			time.Sleep(time.Millisecond)
+			done.Add(1)
+			p.Submit(&dataplane.Request{
+				Items: 1, Variant: serving.None, MinAccuracy: 0.9, Inputs: []tensor.Tensor{values("x", []uint64{in})},
+			}, func(a *dataplane.Response, err error) {
+				defer done.Done()
+				if err != nil {
+					t.Errorf("%d: %v", in, err)
+					return
+				}
+				switch y := numbers(&a.Outputs[0])[0]; {
+				case y/10 != in || y%10 == 0 && in%2 == 1:
+					t.Errorf("%d is answered by %d", in, y)
+				case y%10 == 0:
+					sure++
+					if !a.Calibrated || a.Accuracy < 0.9 {
+						t.Errorf("%d has accuracy %v (%v)", in, a.Accuracy, a.Calibrated)
+					}
+				case in%2 == 1 && a.Calibrated && math.Abs(a.Accuracy-0.85) > 1e-9:
+					t.Errorf("%d has accuracy %v, and such answers 0.85", in, a.Accuracy)
+				}
+			})
+		}
+		done.Wait()
+		if sure < 100 {
+			t.Errorf("%d queries have the small variant's answer, of 500 that it is sure of", sure)
+		}
+	})
+}
+
 // A stage of a graph whose answers may be improved sends its rows to a slow one. The first answer has one row and the
 // second two, and the large variant sometimes takes as long as the query has: then the first answer has gone on when the
 // second comes, and the stage behind has not begun. What the client gets is all of one of them.

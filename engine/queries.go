@@ -244,6 +244,7 @@ func (q *queries) add(r fleet.Ref, w *fleet.Work) fleet.Ref {
 	rec.coldUntil = max(rec.coldUntil, w.ColdUntil)
 	w.ColdUntil = rec.coldUntil
 	x, late := &rec.query, q.spec.Apps[rec.query.App].Late == serving.ServeLate
+	w.Tries = q.seconds && w.MinAccuracy > 0 && w.Pin == serving.None && w.Items == 1 && !late
 	if x.Expires > 0 && (w.ColdUntil > 0 || late) {
 		w.Expires, q.expires = x.Expires, true // elsewhere nothing starts after the deadline anyhow
 	}

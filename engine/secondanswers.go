@@ -13,29 +13,45 @@ import (
 // may have a better answer is a task of its own. What ends the query in another way than by its client gives the
 // answers that are there, at the latest when its deadline comes. In a graph the answer is that of a stage to an item,
 // and it goes on to the next ones instead: at the latest while they have the time that they need.
+//
+// A query that wants an accuracy (serving.Query.MinAccuracy) may have its first answer from a variant below it. That
+// counts where the variant is so sure of it that such answers have the accuracy, and else is as if it had not been.
 
 // goesOn lets what a task whose batch has ended is unsure of wait for better answers, and reports whether it does. sure
 // is the confidence of each item; nil where it is not known. A confidence without a second answer says how accurate
-// this one is, too. sent are the items that the task sends along each edge of its stage, or nil.
+// this one is, too. What falls short of the accuracy that its query wants is answered again, whatever that costs. sent
+// are the items that the task sends along each edge of its stage, or nil.
 func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure []float32, sent []int32) bool {
 	t := q.fleet.Task(ref)
 	stage := &q.spec.Stages[i.Stage()]
-	if !q.seconds || len(sure) == 0 || t.Hint() > 0 || t.Pin() != serving.None {
+	if !q.seconds || t.Hint() > 0 || t.Pin() != serving.None {
 		return false
 	}
 	c := stage.Confidence(b.Variant)
 	r := t.Record()
 	rec := q.records.at(r)
 	graph := rec.flow >= 0
-	if c == nil || rec.ended || graph && len(sure) > 1 || !q.doubts.answered(c, sure) {
+	if rec.ended {
+		return false
+	}
+	known := c != nil && len(sure) > 0 && (!graph || len(sure) == 1) && q.doubts.answered(c, sure)
+	if floor := t.MayTry(); floor > q.spec.Variants[b.Variant].Accuracy &&
+		!(known && c.Bins[c.At(sure[0])].Accuracy >= floor) {
+		short := serving.Hint(0)
+		if known {
+			short = stage.Hint(b.Variant, sure[0])
+			rec.isSure(sure[0])
+		}
+		q.faults.served(ref, i.ID())
+		q.fleet.FallShort(ref, short, q.now)
+		q.retry(ref)
+		return true
+	}
+	if !known || t.Work().Short > 0 {
 		return false
 	}
 	q.faults.served(ref, i.ID())
-	least := slices.Min(sure)
-	if rec.certain {
-		least = min(least, rec.sure)
-	}
-	rec.certain, rec.sure = true, least
+	rec.isSure(slices.Min(sure))
 	accuracy, unsure := 0.0, 0
 	for _, x := range sure {
 		bin := &c.Bins[c.At(x)]
@@ -79,6 +95,14 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 	return true
 }
 
+// isSure takes up how sure a variant is of an answer: the least confidence counts.
+func (x *record) isSure(confidence float32) {
+	if x.certain {
+		confidence = min(confidence, x.sure)
+	}
+	x.certain, x.sure = true, confidence
+}
+
 // wantBetter lets a task that has an answer wait for a better one, until the one that there is must be given.
 func (q *queries) wantBetter(ref fleet.Ref, h serving.Hint, until serving.Time) {
 	q.fleet.Answer(ref, h, q.now)
@@ -89,7 +113,11 @@ func (q *queries) wantBetter(ref fleet.Ref, h serving.Hint, until serving.Time) 
 // accuracyOf is how accurate the answer of a variant to a task is. Where nothing is known of the task's first answer
 // any more it counts as that one.
 func (q *queries) accuracyOf(t *fleet.Task, v serving.VariantID) float64 {
-	if bin := q.spec.Stages[t.Stage()].Hinted(t.Hint()); bin != nil && bin.Improves(v) {
+	stage := &q.spec.Stages[t.Stage()]
+	if bin := stage.Hinted(t.Hint()); bin != nil && bin.Improves(v) {
+		return bin.Of(v)
+	}
+	if bin := stage.Hinted(t.Work().Short); bin != nil && bin.Of(v) > 0 {
 		return bin.Of(v)
 	}
 	return q.spec.Variants[v].Accuracy

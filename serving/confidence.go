@@ -79,6 +79,12 @@ func (b *ConfidenceBin) MostGain() (most float64) {
 // Improvable reports whether the answer of any other variant is better than the one that there is.
 func (b *ConfidenceBin) Improvable() bool { return b.MostGain() > 0 }
 
+// MayMeet reports whether a variant below an accuracy is sure enough of some of its answers that they have it.
+func (s *Spec) MayMeet(v VariantID, accuracy float64) bool {
+	c := s.Stages[s.Variants[v].Stage].Confidence(v)
+	return c != nil && slices.ContainsFunc(c.Bins, func(b ConfidenceBin) bool { return b.Accuracy >= accuracy })
+}
+
 // At returns the index of the bin of a confidence.
 func (c *Confidence) At(confidence float32) int {
 	k := len(c.Bins) - 1

@@ -17,11 +17,16 @@ import (
 // that runs out. It is given the answer by its deadline, and with the accuracy that answers of its confidence have.
 func TestAnAnswerIsKept(t *testing.T) {
 	counts := map[engine.Reason]int{}
-	better, ofSeveral, several, graphs := 0, 0, 0, 0
+	better, ofSeveral, several, graphs, below := 0, 0, 0, 0, 0
 	for seed := uint64(1); seed <= 60; seed++ {
 		rng := rand.New(rand.NewPCG(seed, 78))
 		c := simtest.Random(rng)
 		load := c.Load(rng, 400)
+		for k, wants := range rand.New(rand.NewPCG(seed, 79)).Perm(len(load)) {
+			if wants%4 == 0 {
+				load[k].MinAccuracy = float64(wants) / float64(len(load))
+			}
+		}
 		e, err := systems.System{Router: "priced", Batcher: "asrouted"}.Engine(c.Spec, c.Profile, c.Planner.Provides())
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +64,8 @@ func TestAnAnswerIsKept(t *testing.T) {
 							x.accuracy += stage.Hinted(stage.Hint(b.Variant, s)).Accuracy / float64(b.Tasks[i].Items)
 						}
 						sure = sure[b.Tasks[i].Items:]
-						if _, again := first[b.Tasks[i].Query]; !again {
+						wants := load[b.Tasks[i].Query-1].MinAccuracy > 0 // the answer may not count
+						if _, again := first[b.Tasks[i].Query]; !again && !wants {
 							first[b.Tasks[i].Query] = x
 							if b.Tasks[i].Items > 1 {
 								several++
@@ -73,6 +79,16 @@ func TestAnAnswerIsKept(t *testing.T) {
 						b := *d
 						b.Tasks = append([]engine.Task(nil), d.Tasks...)
 						batches[d.Batch] = b
+					}
+					if d.Kind == engine.EndQuery && d.Outcome == serving.Served && len(c.Spec.Apps[d.App].Stages) == 1 {
+						want := load[d.Query-1].MinAccuracy
+						own := c.Spec.Variants[d.Variant].Accuracy
+						if own < want && !(d.Calibrated && d.Accuracy >= want) {
+							t.Errorf("seed %d: query %d wants %v, has %v of a variant with %v", seed, d.Query, want, d.Accuracy,
+								own)
+						} else if own < want {
+							below++
+						}
 					}
 					x, has := first[d.Query]
 					if d.Kind != engine.EndQuery || !has {
@@ -106,11 +122,11 @@ func TestAnAnswerIsKept(t *testing.T) {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
-	if better < 100 || ofSeveral < 50 || graphs < 100 || counts[engine.SureEnough] < 100 ||
+	if better < 100 || ofSeveral < 50 || graphs < 100 || below == 0 || counts[engine.SureEnough] < 100 ||
 		counts[engine.OutOfTime] == 0 {
-		t.Errorf("%d better answers, %d to several items, %d in graphs, by reason %v: want many of each", better, ofSeveral,
-			graphs, counts)
+		t.Errorf("%d better answers, %d to several items, %d in graphs, %d below what is wanted, by reason %v: want many of "+
+			"each", better, ofSeveral, graphs, below, counts)
 	}
-	t.Logf("%d better answers, %d of %d to several items, %d in graphs, ends by reason %v", better, ofSeveral, several,
-		graphs, counts)
+	t.Logf("%d better answers, %d of %d to several items, %d in graphs, %d of variants below what is "+
+		"wanted, ends by reason %v", better, ofSeveral, several, graphs, below, counts)
 }

@@ -192,3 +192,47 @@ func onTwoMachines(t *testing.T, what string, of func(rate float64) *worlds.Worl
 		t.Errorf("second answers bring %.3f at most, want %v", most, brings)
 	}
 }
+
+// Queries want an accuracy of 0.93, which the large variant alone has. The small and the medium one have it in the three
+// fifths of the queries of which they are surest: these need no answer of the large one, and twice as much is carried.
+func TestFloorsByConfidence(t *testing.T) {
+	s := highstest.Solver(t)
+	t.Logf("utility and share in time by queries/s: the bound, %s", strings.Join(cascading, ", "))
+	for _, rate := range []float64{40, 80, 120, 160, 200} {
+		w := ladder(rate, 1)
+		w.Workload.Apps[0].MinAccuracy = 0.93
+		p, refused, err := read(w)
+		if err != nil || refused != "" {
+			t.Fatal(err, refused)
+		}
+		limit, err := p.limit(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, line := map[string]*result{}, fmt.Sprintf("%v: %.3f", rate, limit.utility)
+		for _, name := range cascading {
+			system, err := systems.Named(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := p.run(t.Context(), system, s, nil)
+			if err != nil || x.refused != "" {
+				t.Fatal(err, x.refused)
+			}
+			if exceeds(x, limit) {
+				t.Errorf("%s at %v/s has %.4f of at most %.4f", name, rate, x.utility, limit.utility)
+			}
+			got[name], line = x, line+fmt.Sprintf(", %.3f %.3f", x.utility, x.inTime)
+		}
+		t.Log(line)
+		own := got[systems.Default]
+		for name, other := range got {
+			if own.utility < other.utility-0.002 {
+				t.Errorf("at %v/s the default has %.4f, %s %.4f", rate, own.utility, name, other.utility)
+			}
+		}
+		if without := got[systems.Default+"-without-cascades"]; rate == 120 && own.inTime < without.inTime+0.3 {
+			t.Errorf("at %v/s %.3f are in time, %.3f where confidences are not used", rate, own.inTime, without.inTime)
+		}
+	}
+}

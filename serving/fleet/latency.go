@@ -47,7 +47,11 @@ func (f *View) Meets(w *Work, v serving.VariantID) bool {
 	if w.Pin != serving.None {
 		return w.Pin == v && f.spec.Variants[v].Accuracy >= w.MinAccuracy
 	}
-	return f.spec.Variants[v].Accuracy >= w.MinAccuracy && !f.spec.BelowFloor(v)
+	if f.spec.BelowFloor(v) {
+		return false
+	}
+	return f.spec.Variants[v].Accuracy >= w.MinAccuracy || w.Tries && w.Hint == 0 && !f.Doubts(v) &&
+		f.spec.MayMeet(v, w.MinAccuracy)
 }
 
 // Choose returns the index of the variant of i to use for t, unless a batcher chooses another: the active one where it

@@ -68,6 +68,10 @@ type Work struct {
 	Expires serving.Time
 	// Own says that the deadline is the client's, and is kept although the app serves late.
 	Own bool
+	// Tries says that variants below MinAccuracy may answer it first: the answer counts where their confidence in it
+	// is worth as much. Short says what such an answer has told that did not count.
+	Tries bool
+	Short serving.Hint
 	// Hint says what is known of the query by its first answer, which is there: only variants whose answers are better
 	// may serve it. 0 for work without.
 	Hint   serving.Hint
@@ -143,6 +147,17 @@ func (t *Task) QueuedAt() serving.Time { return t.queued }
 
 // ColdUntil returns until when it may start although it is late, because it found no instance ready; 0 for other tasks.
 func (t *Task) ColdUntil() serving.Time { return t.w.ColdUntil }
+
+// MayTry returns the accuracy that it requires, where variants below it may answer first; 0 elsewhere. See Work.
+func (t *Task) MayTry() float64 {
+	if t.w.Tries {
+		return t.w.MinAccuracy
+	}
+	return 0
+}
+
+// Short says what an answer has told that fell short of the accuracy it requires; 0 for none. See Work.
+func (t *Task) Short() serving.Hint { return t.w.Short }
 
 // Hint says what the query's first answer has told; 0 for a task without one. See Work.
 func (t *Task) Hint() serving.Hint { return t.w.Hint }
@@ -245,6 +260,13 @@ func (f *Fleet) Defer(r Ref) {
 func (f *Fleet) Answer(r Ref, h serving.Hint, now serving.Time) {
 	t := &f.tasks[r]
 	t.w.Hint, t.w.Ready, t.turnAt, t.constrained, t.attempts = h, now, now, true, 0
+}
+
+// FallShort has a task that is in no place wait for an answer of a variant that meets its requirements, since that of
+// another does not count, and has told h.
+func (f *Fleet) FallShort(r Ref, h serving.Hint, now serving.Time) {
+	t := &f.tasks[r]
+	t.w.Tries, t.w.Short, t.w.Ready, t.turnAt, t.attempts = false, h, now, now, 0
 }
 
 // freeTask is a record of the slab that is not in use.

@@ -205,7 +205,9 @@ func (w *Model) paths(a serving.AppID, floor float64, pin serving.VariantID) (ou
 				pinned := pin >= 0 && int(pin) < len(w.Spec.Variants) && w.Spec.Variants[pin].Stage == s
 				switch {
 				case pinned && v != pin:
-				case x.Retired || x.Accuracy < floor || !pinned && x.Accuracy < app.Floor:
+				case x.Retired || !pinned && x.Accuracy < app.Floor:
+				case x.Accuracy < floor && (pinned || !w.Spec.MayMeet(v, floor)):
+					// Of the answers of others those that fall short count here, which makes the bound no less.
 				default:
 					longer := append(slices.Clone(p.variants), v)
 					next = append(next, path{longer, p.accuracy * x.Accuracy})

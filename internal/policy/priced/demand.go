@@ -155,7 +155,7 @@ func (x *stage) count(v *route.View) {
 		t := f.Task(ref)
 		c := x.classOf(t.Items())
 		n++
-		if k := int(t.Hint()) - 1; k >= 0 && k < len(x.seconds) {
+		if k := x.kindOf(t); k >= 0 && k < len(x.seconds) {
 			x.seconds[k].waits++
 			x.waits--
 			continue

@@ -28,7 +28,10 @@ func (x *stage) listMixed(a *app, v *route.View, q *fleet.Queue, least float64) 
 	for ref := q.Head(); ref != fleet.Nil && len(x.differing) < mostMixed; ref = v.Fleet.Next(ref) {
 		t := v.Fleet.Task(ref)
 		y := task{place: newPlace(ref, t), items: t.Items(), length: t.Length(), class: x.classOf(t.Items())}
-		y.left, y.due, y.second = y.place.left(v.Now), y.dueIn(v.Now), int32(t.Hint())-1
+		y.left, y.due, y.second = y.place.left(v.Now), y.dueIn(v.Now), int32(x.kindOf(t))
+		if y.floor = t.MayTry(); y.floor > 0 {
+			x.floor = y.floor
+		}
 		if t.ColdUntil() >= v.Now && t.ColdUntil() > 0 {
 			y.left, y.due = max(y.left, a.slo), max(y.due, a.slo) // it may be late, and wants to begin
 			y.cold = true
@@ -96,6 +99,7 @@ func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 		}
 		second := int(y.second)
 		reward, left := x.reward(w.app, first, y.class, second, y.part, y.due, t), 0.0
+		reward -= x.fallsShort(w.app, first, y, t)
 		loss := x.lossOf(o, second, y.part)
 		if !y.cold {
 			left = x.leftFor(w.app, y.class, second, y.due-x.waitFor(y.class, t), y.part, r.factor(j))

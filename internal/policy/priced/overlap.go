@@ -166,12 +166,12 @@ func (r *Rule) growOverlap(v *route.View, best *overlapping, w *way, m int32, fi
 			}
 		}
 		c, due := x.classOf(more), y.dueIn(v.Now)
-		second := noSecond
+		second, short := noSecond, 0.0
 		if x.mixed {
-			second = int(x.differing[k].second)
+			second, short = int(x.differing[k].second), x.fallsShort(w.app, x.firstOf(o), &x.differing[k], t)
 		}
 		left := x.leftFor(w.app, c, second, due-x.waitFor(c, math.Inf(1)), y.part, long)
-		reward := x.reward(w.app, x.firstOf(o), c, second, y.part, due, t)
+		reward := x.reward(w.app, x.firstOf(o), c, second, y.part, due, t) - short
 		sum.add(reward, left, x.lossOf(o, second, y.part), seconds)
 		works := o.stretched(o.even[items], long)
 		gain := w.gain(&sum, works, t, cost)

@@ -17,15 +17,19 @@ import (
 
 // first is a variant whose answers may be improved.
 type first struct {
-	variant serving.VariantID
-	from    int       // of its bins in stage.seconds
-	bins    int       // how many
-	onward  []float64 // by class and step: what an answer of it is worth beside its accuracy, since it may be improved
-	doubted bool      // its confidences say nothing now
-	begun   int       // items since stage.firstsAt
-	queries int       // tasks since then
-	rate    float64   // items/s
-	arrive  float64   // tasks/s
+	variant  serving.VariantID
+	accuracy float64
+	from     int       // of its bins in stage.seconds
+	bins     int       // how many
+	short    []float64 // by class and step: by how much less where its query wants an accuracy that it may fall short of
+	onward   []float64 // by class and step: what an answer of it is worth beside its accuracy, since it may be improved
+	doubted  bool      // its confidences say nothing now
+	begun    int       // items since stage.firstsAt
+	queries  int       // tasks since then
+	missing  int       // of those, for queries whose accuracy they may fall short of
+	rate     float64   // items/s
+	misses   float64   // of those
+	arrive   float64   // tasks/s
 }
 
 // second is tasks that have an answer of about the same confidence.
@@ -37,6 +41,7 @@ type second struct {
 	part   float64 // what one is worth, in the mean, relative to one of a query of one item
 	rate   float64 // that come, tasks/s
 	waits  float64 // that wait
+	short  bool    // the answer fell short of the accuracy that its query wants, and does not count
 }
 
 // noSecond stands for a task without an answer.
@@ -46,13 +51,14 @@ const noSecond = -1
 func (x *stage) findSeconds(spec *serving.Spec) {
 	s := &spec.Stages[x.id]
 	before := x.firsts
-	x.firsts, x.seconds = nil, nil
+	x.firsts, x.seconds, x.shorts = nil, nil, 0
 	best := max(spec.BestOfStage(x.id), 1e-9)
 	for k := range s.Confidences {
 		c := &s.Confidences[k]
-		y := first{variant: c.Variant, from: len(x.seconds), bins: len(c.Bins)}
+		y := first{variant: c.Variant, accuracy: spec.Variants[c.Variant].Accuracy, from: len(x.seconds), bins: len(c.Bins)}
 		if k < len(before) && before[k].variant == c.Variant {
 			y.rate, y.begun, y.arrive, y.queries = before[k].rate, before[k].begun, before[k].arrive, before[k].queries
+			y.misses, y.missing = before[k].misses, before[k].missing
 		}
 		x.firsts = append(x.firsts, y)
 		for b := range c.Bins {
@@ -62,14 +68,44 @@ func (x *stage) findSeconds(spec *serving.Spec) {
 	}
 }
 
+// addShorts adds the kinds of tasks whose answer fell short, once queries want an accuracy: each is as one with an answer
+// of that confidence, but without.
+func (x *stage) addShorts() {
+	if x.floor == 0 || x.shorts > 0 {
+		return
+	}
+	x.shorts = len(x.seconds)
+	for _, y := range x.seconds {
+		x.seconds = append(x.seconds, second{bin: y.bin, best: y.best, part: 1, short: true})
+	}
+}
+
+// kindOf is of which of stage.seconds a task is; noSecond for none.
+func (x *stage) kindOf(t *fleet.Task) int {
+	switch {
+	case t.Hint() > 0:
+		return int(t.Hint()) - 1
+	case t.Short() > 0 && x.shorts > 0:
+		return x.shorts + int(t.Short()) - 1
+	}
+	return noSecond
+}
+
 // improves reports whether an option may serve tasks of a kind.
 func (x *stage) improves(o *option, second int) bool {
-	return second < 0 || x.seconds[second].bin.Improves(o.variant)
+	if second < 0 {
+		return true
+	}
+	y := &x.seconds[second]
+	if y.short {
+		return o.quality*y.best >= x.floor && y.bin.Of(o.variant) > 0
+	}
+	return y.bin.Improves(o.variant)
 }
 
 // worthOf is what a task is worth at best accuracy, beside the answer that it has.
 func (x *stage) worthOf(second int) float64 {
-	if second < 0 {
+	if second < 0 || x.seconds[second].short {
 		return x.value
 	}
 	return x.right * x.emphasis * x.seconds[second].gains
@@ -81,6 +117,9 @@ func (x *stage) lossOf(o *option, second int, part float64) float64 {
 		return x.loss(o)
 	}
 	y := &x.seconds[second]
+	if y.short {
+		return part * x.right * x.emphasis * (1 - y.bin.Of(o.variant)/y.best)
+	}
 	return part * x.right * x.emphasis * (y.gains - (y.bin.Of(o.variant)-y.bin.Accuracy)/y.best)
 }
 
@@ -102,19 +141,34 @@ func (y *first) worth(c, step int) float64 {
 	return 0
 }
 
-// findOnward computes what first answers are worth beside their accuracy, from what tasks that have one are worth.
+// shortBy is how much less it is worth for a query that wants an accuracy which the answer may fall short of.
+func (y *first) shortBy(c, step int) float64 {
+	if at := c*(steps+1) + step; at < len(y.short) {
+		return y.short[at]
+	}
+	return 0
+}
+
+// findOnward computes what first answers are worth beside their accuracy, from what tasks that have one are worth, and
+// what is lost of it where those that fall short of what queries want do not count.
 func (x *stage) findOnward(a *app) {
 	wait := int(math.Ceil(x.delta / a.slo * steps))
 	for k := range x.firsts {
 		y := &x.firsts[k]
-		y.onward = sized(y.onward, len(x.classes)*(steps+1))
+		y.onward, y.short = sized(y.onward, len(x.classes)*(steps+1)), sized(y.short, len(x.classes)*(steps+1))
 		for c := range x.classes {
-			own := y.onward[c*(steps+1):][:steps+1]
-			for j := range own {
-				own[j] = 0
+			at := c * (steps + 1)
+			for j := range steps + 1 {
+				y.onward[at+j], y.short[at+j] = 0, 0
 				for b := y.from; b < y.from+y.bins; b++ {
-					of := x.seconds[b].tables[c].values[max(j-wait, 0)]
-					own[j] += x.classes[c].mean * x.seconds[b].bin.Share * max(of, 0)
+					z := &x.seconds[b]
+					of := max(z.tables[c].values[max(j-wait, 0)], 0)
+					y.onward[at+j] += x.classes[c].mean * z.bin.Share * of
+					if x.shorts > 0 && z.bin.Accuracy < x.floor && y.accuracy < x.floor {
+						again := max(x.seconds[x.shorts+b].tables[c].values[max(j-wait, 0)], 0)
+						counted := x.bringsAt(j) - x.right*x.emphasis*(1-z.bin.Accuracy/z.best)
+						y.short[at+j] += z.bin.Share * (counted + of - again)
+					}
 				}
 			}
 		}
@@ -125,7 +179,7 @@ func (x *stage) findOnward(a *app) {
 // seconds and ends when its stage should.
 func (x *stage) usualOnward(a *app, o *option, c, second int, t float64) float64 {
 	if first, j := x.firstOf(o), a.step(x.remains-t-x.delta); second < 0 && first != nil && j >= 0 {
-		return first.worth(c, j)
+		return first.worth(c, j) - x.wants*first.shortBy(c, j)
 	}
 	return 0
 }
@@ -134,7 +188,7 @@ func (x *stage) usualOnward(a *app, o *option, c, second int, t float64) float64
 // by a batch that takes t of the so many seconds that its query has. A second answer holds its query up meanwhile, so
 // that the stages that follow bring less.
 func (x *stage) reward(a *app, first *first, c, second int, part, due, t float64) float64 {
-	if second >= 0 {
+	if second >= 0 && !x.seconds[second].short {
 		return part * (x.worthOf(second) - x.brings(a, due) + x.brings(a, due-t))
 	}
 	y := part * x.brings(a, due-t)
@@ -142,6 +196,15 @@ func (x *stage) reward(a *app, first *first, c, second int, part, due, t float64
 		y += first.worth(c, j)
 	}
 	return y
+}
+
+// fallsShort is how much less a first answer to a task brings in a batch that takes so many seconds, since it may fall
+// short of the accuracy that the query wants.
+func (x *stage) fallsShort(a *app, first *first, y *task, t float64) float64 {
+	if j := a.step(y.due - t); first != nil && y.floor > first.accuracy && j >= 0 {
+		return y.part * first.shortBy(y.class, j)
+	}
+	return 0
 }
 
 // leftFor is valueOf for tasks with an answer, too.
@@ -164,6 +227,8 @@ func (x *stage) tableOf(second int, part float64) *table {
 }
 
 const (
+	// fewWant is the part of the share of queries that want an accuracy which one query changes.
+	fewWant = 0.02
 	// marginal is the part of what a better answer is worth by which its time may be dearer, so that some wait for it
 	// all the same, mostMarginal how many of a stage do.
 	marginal, mostMarginal = 0.1, 8
@@ -214,11 +279,26 @@ func (x *stage) began(b *batch) {
 		y.begun += b.items
 		y.queries += b.n
 		for _, j := range b.list {
-			if x.differing[j].second >= 0 {
+			switch z := &x.differing[j]; {
+			case z.second >= 0:
 				y.begun--
 				y.queries--
+			case z.floor > y.accuracy:
+				y.missing++
 			}
 		}
+	}
+	for _, j := range b.list {
+		switch z := &x.differing[j]; {
+		case z.second >= 0:
+		case z.floor > 0:
+			x.wants += fewWant * (1 - x.wants)
+		default:
+			x.wants -= fewWant * x.wants
+		}
+	}
+	if len(b.list) == 0 {
+		x.wants -= min(fewWant*float64(b.n), 1) * x.wants
 	}
 }
 
@@ -237,9 +317,15 @@ func (x *stage) followFirsts(f *fleet.View, now serving.Time) {
 		y := &x.firsts[k]
 		y.rate += (float64(y.begun)/took - y.rate) * fresh
 		y.arrive += (float64(y.queries)/took - y.arrive) * fresh
-		y.begun, y.queries = 0, 0
+		y.misses += (float64(y.missing)/took - y.misses) * fresh
+		y.begun, y.queries, y.missing = 0, 0, 0
 		for b := y.from; b < y.from+y.bins; b++ {
-			x.seconds[b].rate = y.rate * x.seconds[b].bin.Share
+			short := 0.0
+			if x.shorts > 0 && x.seconds[b].bin.Accuracy < x.floor {
+				short = y.misses * x.seconds[b].bin.Share
+				x.seconds[x.shorts+b].rate = short
+			}
+			x.seconds[b].rate = y.rate*x.seconds[b].bin.Share - short
 			if y.rate > 0 {
 				x.seconds[b].part = y.arrive / y.rate
 			}
@@ -249,6 +335,7 @@ func (x *stage) followFirsts(f *fleet.View, now serving.Time) {
 
 // addSecondNodes adds the ways to improve the answers of a stage to the program of prices, behind its classes.
 func (r *Rule) addSecondNodes(x *stage) {
+	x.addShorts()
 	for k := range x.seconds {
 		part := x.seconds[k].part
 		r.addWays(x, 0, k, max(part*x.worthOf(k), tolerance), 1, part)
@@ -260,9 +347,9 @@ func (r *Rule) addSecondFlows(x *stage, span float64) {
 	p := &r.prices.dual
 	for k := range x.seconds {
 		y := &x.seconds[k]
-		if d := y.rate + y.waits/span; d > 0 && y.gains > 0 {
+		if d := y.rate + y.waits/span; d > 0 && (y.gains > 0 || y.short) {
 			p.addFlow(d, y.part*x.worthOf(k))
-			p.flows[len(p.flows)-1].optional = true
+			p.flows[len(p.flows)-1].optional = !y.short
 			p.addItems(r.prices.nodes[x.id]+len(x.classes)+k, 1)
 		}
 	}

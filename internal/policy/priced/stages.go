@@ -57,6 +57,9 @@ type stage struct {
 	firsts   []first   // variants whose answers may be improved
 	seconds  []second  // tasks with an answer, by serving.Hint less 1
 	firstsAt serving.Time
+	floor    float64   // the accuracy that queries want that may have a first answer below it, as the last one; 0 for none
+	wants    float64   // the share of queries that do
+	shorts   int       // from where on seconds are kinds of tasks whose answer fell short; 0 for none
 	after    []float64 // by slack left when the stage is done: what the task then brings at best accuracy
 	delta    float64   // s that a task waits here, beyond the batch before it
 	behind   float64   // s that a task left behind waits here, beyond the next free machine
@@ -104,6 +107,7 @@ type task struct {
 	left   float64 // s until its stage must end at the latest
 	due    float64 // s until its query is late
 	class  int     // of its size
+	floor  float64 // the accuracy that answers must have, where variants below it may answer first; 0 elsewhere
 	cold   bool    // it waits for a machine to load: it wants to begin, and is worth nothing if it is left
 	// group is to serve it, or anywhere; begins tells that a slot of it is free, and tight how much time is left on the
 	// slowest machines, in s (lookahead.go).

@@ -99,8 +99,8 @@ func (x *stage) addValue(a *app, to *table, c, second int, o *option, price floa
 			y := x.after[j-from] - cost
 			switch {
 			case first != nil:
-				y += first.worth(c, j-from)
-			case second >= 0:
+				y += first.worth(c, j-from) - x.wants*first.shortBy(c, j-from)
+			case second >= 0 && !x.seconds[second].short:
 				y += part*x.worthOf(second) - x.after[j]
 			}
 			if y > values[j] {
@@ -145,6 +145,14 @@ func (x *stage) brings(a *app, left float64) float64 {
 		return x.after[j]
 	}
 	return 0
+}
+
+// bringsAt is brings at a step.
+func (x *stage) bringsAt(j int) float64 {
+	if len(x.next) == 0 {
+		return x.value
+	}
+	return x.after[j]
 }
 
 // sized returns n numbers, in the memory of x where that suffices.
