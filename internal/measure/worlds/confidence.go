@@ -19,17 +19,15 @@ const (
 	drawnQueries, confidenceBins = 4000, 10
 )
 
-// confidences has all variants but the best of apps of one stage know how sure they are. Whether a variant answers a
+// confidences has all variants but the best of each stage know how sure they are. Whether a variant answers a
 // query well follows from its ability and the query's difficulty (item response theory: Rasch 1960, with a slope). The
 // difficulties are those of one kind of query, or of many easy ones and some hard ones. What a variant is sure of is
 // its chance to be right, seen with an error.
 func (g *generator) confidences() {
 	r := workload.Rand(g.w.Seed, fmt.Sprintf("world %d, confidences", g.w.Number))
 	spec := g.w.Spec
-	for a := range spec.Apps {
-		if len(spec.Apps[a].Stages) > 1 {
-			continue
-		}
+	for s := range spec.Stages {
+		stage := &spec.Stages[s]
 		difficulty, easy := make([]float64, drawnQueries), 1.0
 		if r.IntN(2) == 0 {
 			easy = 0.5 + 0.4*r.Float64()
@@ -45,12 +43,11 @@ func (g *generator) confidences() {
 			}
 		}
 		slope, unsure := 1.5+3*r.Float64(), 0.3+1.2*r.Float64()
-		stage := &spec.Stages[spec.Apps[a].Stages[0]]
 		chances := make([][]float64, len(stage.Variants))
 		for k, v := range stage.Variants {
 			chances[k] = chancesOf(difficulty, slope, spec.Variants[v].Accuracy)
 		}
-		best := spec.BestOfStage(spec.Apps[a].Stages[0])
+		best := spec.BestOfStage(serving.StageID(s))
 		for k, v := range stage.Variants {
 			if spec.Variants[v].Accuracy < best {
 				stage.Confidences = append(stage.Confidences, confidenceOf(r, stage.Variants, chances, k, unsure))

@@ -62,7 +62,7 @@ func (g *generator) run() bool {
 	g.w.Traits = draw(g.rng, g.w.Number)
 	if g.sure {
 		g.w.Traits = slices.DeleteFunc(g.w.Traits, func(t Trait) bool {
-			return t == OneVariant || t == Graphs || t == Sizes // there no query has a second answer
+			return t == OneVariant // there no query has a second answer
 		})
 	}
 	g.machines()

@@ -27,7 +27,9 @@ const mostUnsure = 4
 func (m *problem) findUnsure() {
 	m.unsure = make([][]unsure, len(m.stages))
 	for s := range m.spec.Stages {
-		if !m.o.SecondAnswers || m.stages[s].fan == 0 || m.apps[m.stages[s].app].closed {
+		a := m.stages[s].app
+		together := m.spec.Source(a) == serving.StageID(s) && len(m.spec.Apps[a].Stages) > 1 && m.meanItems(a) > 1
+		if !m.o.SecondAnswers || m.stages[s].fan == 0 || m.apps[a].closed || together {
 			continue
 		}
 		for k := range m.spec.Stages[s].Confidences {

@@ -54,6 +54,7 @@ type Rule struct {
 	prices    prices
 	pressure  multiplier
 	accuracy  []accuracyPrice // by AppID
+	least     []float64       // memory for fill
 	list      []int32         // memory of stage.grow
 	promise   []int32         // memory of promising
 	cheapest  []int32         // memory of it

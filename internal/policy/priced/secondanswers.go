@@ -162,10 +162,10 @@ func (x *stage) findOnward(a *app) {
 				y.onward[at+j], y.short[at+j] = 0, 0
 				for b := y.from; b < y.from+y.bins; b++ {
 					z := &x.seconds[b]
-					of := max(z.tables[c].values[max(j-wait, 0)], 0)
+					of := max(z.tables[x.answered(c)].values[max(j-wait, 0)], 0)
 					y.onward[at+j] += x.classes[c].mean * z.bin.Share * of
 					if x.shorts > 0 && z.bin.Accuracy < x.floor && y.accuracy < x.floor {
-						again := max(x.seconds[x.shorts+b].tables[c].values[max(j-wait, 0)], 0)
+						again := max(x.seconds[x.shorts+b].tables[x.answered(c)].values[max(j-wait, 0)], 0)
 						counted := x.bringsAt(j) - x.right*x.emphasis*(1-z.bin.Accuracy/z.best)
 						y.short[at+j] += z.bin.Share * (counted + of - again)
 					}
@@ -218,9 +218,25 @@ func (x *stage) leftFor(a *app, c, second int, left, part, long float64) float64
 	return 0
 }
 
+// answered is the table of items of a class that have an answer. In graphs those are tasks of one item.
+func (x *stage) answered(c int) int {
+	if x.alone {
+		return c
+	}
+	return 0
+}
+
+// partOf is the part of the worth of a task of a class that an item of it with an answer has; 1 for one without.
+func (x *stage) partOf(c, second int) float64 {
+	if second >= 0 && x.alone {
+		return 1 / x.classes[c].mean
+	}
+	return 1
+}
+
 // tableOf returns what tasks with an answer and part of the worth of a query are worth; nil where that is not known.
 func (x *stage) tableOf(second int, part float64) *table {
-	if c := x.classOf(int(math.Round(1 / part))); second < len(x.seconds) && c < len(x.seconds[second].tables) {
+	if c := x.answered(x.classOf(int(math.Round(1 / part)))); second < len(x.seconds) && c < len(x.seconds[second].tables) {
 		return &x.seconds[second].tables[c]
 	}
 	return nil

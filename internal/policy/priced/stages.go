@@ -42,6 +42,7 @@ type stage struct {
 	siblings int     // of its tasks that are taken to run in one batch while machine time is scarce
 	next     []following
 	joins    float64
+	alone    bool // it is the only stage of its app
 	overlaps bool // batches may begin beside those of other stages
 
 	kinds []int32  // by group: the same number for those whose machines are alike for this stage
@@ -215,7 +216,7 @@ func (r *Rule) buildGraph(spec *serving.Spec, a *app) {
 	needs, least := make([]float64, n), make([]float64, n)
 	for at := range n {
 		x := &r.stages[a.graph.Stage(at)]
-		x.position = at
+		x.position, x.alone = at, n == 1
 		x.setTasks(spec, a)
 		x.least, needs[at] = r.fastest(x, 1), r.typicalTime(x)
 		least[at] = x.least

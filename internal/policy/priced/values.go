@@ -26,7 +26,7 @@ func (r *Rule) tabulate(a *app, x *stage) {
 	}
 	for k := range x.seconds {
 		y := &x.seconds[k]
-		y.tables = sized(y.tables, len(x.classes))
+		y.tables = sized(y.tables, x.answered(len(x.classes)-1)+1)
 		for c := range y.tables {
 			r.fill(a, x, &y.tables[c], c, k)
 		}
@@ -49,6 +49,14 @@ func (r *Rule) fill(a *app, x *stage, to *table, c, second int) {
 	for j := range to.values {
 		to.values[j], to.costs[j] = math.Inf(-1), 0
 	}
+	firsts := x.firsts
+	if second >= 0 {
+		firsts = nil
+	}
+	r.least = sized(r.least, (1+len(firsts))*(steps+1))
+	for k := range r.least {
+		r.least[k] = math.Inf(1)
+	}
 	for _, g := range x.groups {
 		y := &r.machines.groups[g]
 		options := y.serving(x)
@@ -57,8 +65,25 @@ func (r *Rule) fill(a *app, x *stage, to *table, c, second int) {
 			together = x.siblings
 		}
 		for k := range options {
-			if x.improves(&options[k], second) {
-				x.addValue(a, to, c, second, &options[k], y.price, together)
+			if o := &options[k]; x.improves(o, second) {
+				row := 0
+				for n := range firsts {
+					if x.firstOf(o) == &firsts[n] {
+						row = n + 1
+					}
+				}
+				x.addCosts(a, r.least[row*(steps+1):][:steps+1], c, second, o, y.price, together)
+			}
+		}
+	}
+	for row := range 1 + len(firsts) {
+		var first *first
+		if row > 0 {
+			first = &firsts[row-1]
+		}
+		for from, cost := range r.least[row*(steps+1):][:steps+1] {
+			if !math.IsInf(cost, 1) {
+				x.addValue(to, c, second, first, from, cost)
 			}
 		}
 	}
@@ -69,12 +94,11 @@ func (r *Rule) fill(a *app, x *stage, to *table, c, second int) {
 	}
 }
 
-// addValue raises what tasks are worth to what an option brings.
-func (x *stage) addValue(a *app, to *table, c, second int, o *option, price float64, together int) {
-	values, costs := to.values, to.costs
-	first, mean, most, part := x.firstOf(o), x.classes[c].mean, x.classes[c].most, 1.0
+// addCosts lowers the costs of batches, by the steps that they take, to those of an option.
+func (x *stage) addCosts(a *app, least []float64, c, second int, o *option, price float64, together int) {
+	mean, most, part := x.classes[c].mean, x.classes[c].most, x.partOf(c, second)
 	if second >= 0 {
-		first, mean, most, part = nil, 1, 1, 1/mean
+		mean, most = 1, 1
 	}
 	size := int(math.Ceil(mean))
 	if most <= o.limit {
@@ -89,23 +113,30 @@ func (x *stage) addValue(a *app, to *table, c, second int, o *option, price floa
 		cost := x.lossOf(o, second, part) + price*t*mean/float64(b)
 		t = max(t, o.seconds[min(together, o.limit)])
 		from := int(math.Ceil(t / a.slo * steps * (1 - 1e-9)))
-		if len(x.next) == 0 && first == nil {
-			if y := part*x.worthOf(second) - cost; y > values[from] {
-				values[from], costs[from] = y, cost
-			}
-			continue
+		least[from] = min(least[from], cost)
+	}
+}
+
+// addValue raises what tasks are worth to what a batch brings that takes so many steps and costs so much.
+func (x *stage) addValue(to *table, c, second int, first *first, from int, cost float64) {
+	values, costs := to.values, to.costs
+	worth := x.partOf(c, second) * x.worthOf(second)
+	if len(x.next) == 0 && first == nil {
+		if y := worth - cost; y > values[from] {
+			values[from], costs[from] = y, cost
 		}
-		for j := from; j <= steps; j++ {
-			y := x.after[j-from] - cost
-			switch {
-			case first != nil:
-				y += first.worth(c, j-from) - x.wants*first.shortBy(c, j-from)
-			case second >= 0 && !x.seconds[second].short:
-				y += part*x.worthOf(second) - x.after[j]
-			}
-			if y > values[j] {
-				values[j], costs[j] = y, cost
-			}
+		return
+	}
+	for j := from; j <= steps; j++ {
+		y := x.after[j-from] - cost
+		switch {
+		case first != nil:
+			y += first.worth(c, j-from) - x.wants*first.shortBy(c, j-from)
+		case second >= 0 && !x.seconds[second].short:
+			y += worth - x.after[j]
+		}
+		if y > values[j] {
+			values[j], costs[j] = y, cost
 		}
 	}
 }

@@ -2,11 +2,13 @@ package rules
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/policy/route"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
+	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
 )
 
@@ -67,9 +69,8 @@ type room struct {
 
 func newRoom(v *route.View) *room {
 	spec := v.Fleet.Spec()
-	app := spec.Stages[v.Stage].App
-	mix := v.Monitor.Mix(app)
-	r := &room{View: v, rate: v.Monitor.Rate(v.Now, app, rateWindow) * mix.Mean(), slo: spec.Apps[app].SLO.Latency}
+	r := &room{View: v, slo: spec.Apps[spec.Stages[v.Stage].App].SLO.Latency}
+	r.rate = r.items(v.Stage)
 	for _, i := range v.Instances() {
 		own, all := r.demand(i), 0.0
 		if i.TimeShared() {
@@ -97,7 +98,16 @@ func (r *room) demand(i *fleet.Instance) float64 {
 	if math.IsInf(least, 1) {
 		return 0
 	}
-	return least * max(r.Monitor.Rate(r.Now, r.Fleet.Spec().Stages[i.Stage()].App, rateWindow), 1e-3)
+	return least * max(r.items(i.Stage()), 1e-3)
+}
+
+// items is how many come to a stage, in items/s.
+func (r *room) items(s serving.StageID) float64 {
+	spec := r.Fleet.Spec()
+	app := spec.Stages[s].App
+	mix := r.Monitor.Mix(app)
+	each, at := pipeline.New(spec, app).MeanItems(), slices.Index(spec.Apps[app].Stages, s)
+	return r.Monitor.Rate(r.Now, app, rateWindow) * mix.Mean() * each[at]
 }
 
 // takes is the time of an item on a variant of an instance, in s, in the best batch that takes a quarter of the
