@@ -62,7 +62,7 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 	}
 	until := min(t.Due(), rec.query.Deadline.Add(-rec.query.Slack))
 	if graph {
-		until = min(until, t.Deadline(), t.LatestEnd())
+		until = min(until, t.LatestEnd())
 	}
 	final := q.now >= until || unsure == 0 || unsure > pipeline.MostTasks
 	switch {

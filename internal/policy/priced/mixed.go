@@ -102,7 +102,7 @@ func (r *Rule) grow(v *route.View, c *candidate, w *way, seed int, alone bool) {
 		reward -= x.fallsShort(w.app, first, y, t)
 		loss := x.lossOf(o, second, y.part)
 		if !y.cold {
-			left = x.leftFor(w.app, y.class, second, y.due-x.waitFor(y.class, t), y.part, r.factor(j))
+			left = x.leftFor(w.app, y.class, second, y.due, x.waitFor(y.class, t), y.part, r.factor(j))
 		}
 		if j > seed && reward-loss < left {
 			continue // it brings more later

@@ -170,7 +170,7 @@ func (r *Rule) growOverlap(v *route.View, best *overlapping, w *way, m int32, fi
 		if x.mixed {
 			second, short = int(x.differing[k].second), x.fallsShort(w.app, x.firstOf(o), &x.differing[k], t)
 		}
-		left := x.leftFor(w.app, c, second, due-x.waitFor(c, math.Inf(1)), y.part, long)
+		left := x.leftFor(w.app, c, second, due, x.waitFor(c, math.Inf(1)), y.part, long)
 		reward := x.reward(w.app, x.firstOf(o), c, second, y.part, due, t) - short
 		sum.add(reward, left, x.lossOf(o, second, y.part), seconds)
 		works := o.stretched(o.even[items], long)

@@ -160,12 +160,16 @@ func (x *stage) findOnward(a *app) {
 			at := c * (steps + 1)
 			for j := range steps + 1 {
 				y.onward[at+j], y.short[at+j] = 0, 0
+				if !x.alone && x.classes[c].most > 1 {
+					continue // items of a graph that run together have one answer
+				}
 				for b := y.from; b < y.from+y.bins; b++ {
 					z := &x.seconds[b]
-					of := max(z.tables[x.answered(c)].values[max(j-wait, 0)], 0)
+					then := max(j-wait, 0)
+					of := max(z.tables[x.answered(c)].values[then]-x.heldUp(b, j, then), 0)
 					y.onward[at+j] += x.classes[c].mean * z.bin.Share * of
 					if x.shorts > 0 && z.bin.Accuracy < x.floor && y.accuracy < x.floor {
-						again := max(x.seconds[x.shorts+b].tables[x.answered(c)].values[max(j-wait, 0)], 0)
+						again := max(x.seconds[x.shorts+b].tables[x.answered(c)].values[then], 0)
 						counted := x.bringsAt(j) - x.right*x.emphasis*(1-z.bin.Accuracy/z.best)
 						y.short[at+j] += z.bin.Share * (counted + of - again)
 					}
@@ -207,15 +211,23 @@ func (x *stage) fallsShort(a *app, first *first, y *task, t float64) float64 {
 	return 0
 }
 
-// leftFor is valueOf for tasks with an answer, too.
-func (x *stage) leftFor(a *app, c, second int, left, part, long float64) float64 {
+// leftFor is valueOf for tasks with an answer, too, that wait so many seconds first.
+func (x *stage) leftFor(a *app, c, second int, due, wait, part, long float64) float64 {
 	if second < 0 {
-		return x.valueOf(a, c, left, part, long)
+		return x.valueOf(a, c, due-wait, part, long)
 	}
-	if y, j := x.tableOf(second, part), a.step(left); y != nil && j >= 0 {
-		return y.at(j, 1, long)
+	if y, j := x.tableOf(second, part), a.step(due-wait); y != nil && j >= 0 {
+		return max(y.at(j, 1, long)-x.heldUp(second, a.step(due), j), 0)
 	}
 	return 0
+}
+
+// heldUp is what the stages that follow lose while a task that has an answer waits from one step to another.
+func (x *stage) heldUp(second, from, to int) float64 {
+	if len(x.next) == 0 || x.seconds[second].short {
+		return 0
+	}
+	return x.after[from] - x.after[to]
 }
 
 // answered is the table of items of a class that have an answer. In graphs those are tasks of one item.
@@ -270,9 +282,14 @@ func (r *Rule) settle(v *route.View) {
 				continue
 			}
 			value, part := math.Inf(-1), 1/float64(t.Of())
-			k, j := int(t.Hint())-1, r.apps[x.app].step(t.Due().Sub(v.Now).Seconds())
+			a := &r.apps[x.app]
+			k, j := int(t.Hint())-1, a.step(t.Due().Sub(v.Now).Seconds())
 			if y := x.tableOf(k, part); y != nil && j >= 0 {
 				value = y.values[j]
+				if wait := a.step(x.delta); len(x.next) > 0 {
+					then := max(j-wait, 0)
+					value = y.values[then] - x.heldUp(k, j, then)
+				}
 			}
 			switch {
 			case value > 0:
@@ -296,8 +313,8 @@ func (x *stage) began(b *batch) {
 		y.queries += b.n
 		for _, j := range b.list {
 			switch z := &x.differing[j]; {
-			case z.second >= 0:
-				y.begun--
+			case z.second >= 0 || !x.alone && z.items > 1:
+				y.begun -= z.items
 				y.queries--
 			case z.floor > y.accuracy:
 				y.missing++
