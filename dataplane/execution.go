@@ -19,8 +19,8 @@ type execution struct {
 
 // stageOutputs is the outputs of a query's stage, by the query's names.
 type stageOutputs struct {
-	// parts are those that have ended, by offset; none once the stage is over. As long as that does not count the answers
-	// to its items may be replaced by better ones.
+	// parts are those that have ended, by offset; none once the stage is over. Until then the answers to its items may
+	// be replaced by better ones.
 	parts []partOutputs
 	// joined has the outputs of all parts once the stage is over. Tensors that nothing needs any more are without data.
 	joined []tensor.Tensor
@@ -202,7 +202,7 @@ func (x *execution) check(at int, part *Portion, limit int, same []partResult) (
 // store takes over the checked result of a part, in the place of an earlier one of the same items.
 func (x *execution) store(at, offset, items int, r partResult) {
 	s := &x.stages[at]
-	k, found := slices.BinarySearchFunc(s.parts, offset, func(p partOutputs, offset int) int { return p.offset - offset })
+	k, found := slices.BinarySearchFunc(s.parts, offset, func(p partOutputs, at int) int { return p.offset - at })
 	if found {
 		s.parts[k].partResult = r
 		return

@@ -173,8 +173,8 @@ func TestAnswersThatFallShort(t *testing.T) {
 }
 
 // A stage of a graph whose answers may be improved sends its rows to a slow one. The first answer has one row and the
-// second two, and the large variant sometimes takes as long as the query has: then the first answer has gone on when the
-// second comes, and the stage behind has not begun. What the client gets is all of one of them.
+// second two, and the large variant sometimes takes as long as the query has: then the first answer has gone on when
+// the second comes, and the stage behind has not begun. What the client gets is all of one of them.
 func TestAnAnswerThatHasGoneOnStays(t *testing.T) {
 	c := unsure(t)
 	c.Spec.Workers = append(c.Spec.Workers, serving.Worker{Name: "behind"})

@@ -159,8 +159,9 @@ func (p *Plane) checkOutputs(j *job) error {
 	return errors.Join(errs...)
 }
 
-// storeOutputs takes over what a batch has made, as far as it counts. It returns how many items each part sends along each edge of its
-// stage; nil when every edge hands the items on as they are. The slice is valid until the end of the step.
+// storeOutputs takes over what a batch has made, as far as it counts. It returns how many items each part sends along
+// each edge of its stage; nil when every edge hands the items on as they are. The slice is valid until the end of the
+// step.
 func (p *Plane) storeOutputs(j *job, in *engine.Input) []int32 {
 	s := j.io
 	from := len(p.sent)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/fleet"
@@ -94,7 +95,8 @@ func (f *flows) over(at int32, s serving.StageID) bool {
 // newServed is how a batch serves a task.
 func (f *flows) newServed(t *fleet.Task, i *fleet.Instance, b *fleet.Batch, accuracy float64, sent []int32) served {
 	return served{answer: newAnswer(t, i, b), accuracy: accuracy, sent: sent, time: StageTime{
-		Stage: t.Stage(), Variant: b.Variant, Batch: int32(b.Items), Ready: t.ReadyAt(), Started: b.Started, Done: f.now,
+		Stage: t.Stage(), Variant: b.Variant, Batch: int32(b.Items), Ready: t.ReadyAt(), Started: b.Started,
+		Done: f.now,
 	}}
 }
 
@@ -118,10 +120,8 @@ func (f *flows) keep(ref fleet.Ref, how *served) {
 		f.kept = append(f.kept, keptAnswer{})
 	}
 	k := &f.kept[ref]
-	sent := append(k.sent[:0], how.sent...)
-	if *k = (keptAnswer{*how, true}); how.sent != nil {
-		k.sent = sent
-	}
+	*k = keptAnswer{*how, true}
+	k.sent = slices.Clone(how.sent)
 }
 
 // keeps reports whether a task has an answer that has not gone on yet.

@@ -169,8 +169,8 @@ func (q *queries) sendAllBack(i *fleet.Instance) {
 	}
 }
 
-// through advances a query of which a task is through its stage, and ends it for a reason where it was the last one. The
-// query's accuracy is the product over its stages of the mean over a stage's items of the accuracy of the answers.
+// through advances a query of which a task is through its stage, and ends it for a reason where it was the last one.
+// The query's accuracy is the product over its stages of the mean over a stage's items of the accuracy of the answers.
 func (q *queries) through(r fleet.Ref, t *fleet.Task, how *served, why Reason) {
 	rec := q.records.at(r)
 	flow := rec.flow

@@ -146,7 +146,8 @@ func TestCascadesInGraphs(t *testing.T) {
 	}, 0.97, 0.02, 80, 160, 240, 320)
 }
 
-func onTwoMachines(t *testing.T, what string, of func(rate float64) *worlds.World, ofBound, brings float64, rates ...float64) {
+func onTwoMachines(t *testing.T, what string, of func(rate float64) *worlds.World, ofBound, brings float64,
+	rates ...float64) {
 	s := highstest.Solver(t)
 	t.Logf("utility by items/s, %s: the bound, %s", what, strings.Join(cascading, ", "))
 	most := 0.0
@@ -193,8 +194,9 @@ func onTwoMachines(t *testing.T, what string, of func(rate float64) *worlds.Worl
 	}
 }
 
-// Queries want an accuracy of 0.93, which the large variant alone has. The small and the medium one have it in the three
-// fifths of the queries of which they are surest: these need no answer of the large one, and twice as much is carried.
+// Queries want an accuracy of 0.93, which the large variant alone has. The small and the medium one have it in the
+// three fifths of the queries of which they are surest: these need no answer of the large one, and twice as much is
+// carried.
 func TestFloorsByConfidence(t *testing.T) {
 	s := highstest.Solver(t)
 	t.Logf("utility and share in time by queries/s: the bound, %s", strings.Join(cascading, ", "))

@@ -126,11 +126,12 @@ func judgedStage(o *host.Opened, app, stage string) (serving.StageID, error) {
 	}
 	var names []string
 	for _, s := range fit {
-		names = append(names, fmt.Sprintf("--app %s --stage %s", spec.Apps[spec.Stages[s].App].Name, spec.Stages[s].Name))
+		x := &spec.Stages[s]
+		names = append(names, fmt.Sprintf("--app %s --stage %s", spec.Apps[x.App].Name, x.Name))
 	}
 	if len(names) == 0 {
-		return 0, fault.Errorf(fault.Usage, "there is no stage %q of an app %q: of which --app, or which --stage of it, "+
-			"are the samples?", stage, app)
+		return 0, fault.Errorf(fault.Usage, "there is no stage %q of an app %q: of which --app, or which --stage of "+
+			"it, are the samples?", stage, app)
 	}
 	return 0, fault.Errorf(fault.Usage, "say which stage the samples are for: %s", strings.Join(names, ", or "))
 }

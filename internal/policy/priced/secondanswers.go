@@ -21,7 +21,7 @@ type first struct {
 	accuracy float64
 	from     int       // of its bins in stage.seconds
 	bins     int       // how many
-	short    []float64 // by class and step: by how much less where its query wants an accuracy that it may fall short of
+	short    []float64 // by class and step: what of it is lost where queries want an accuracy that it falls short of
 	onward   []float64 // by class and step: what an answer of it is worth beside its accuracy, since it may be improved
 	doubted  bool      // its confidences say nothing now
 	begun    int       // items since stage.firstsAt
@@ -55,7 +55,9 @@ func (x *stage) findSeconds(spec *serving.Spec) {
 	best := max(spec.BestOfStage(x.id), 1e-9)
 	for k := range s.Confidences {
 		c := &s.Confidences[k]
-		y := first{variant: c.Variant, accuracy: spec.Variants[c.Variant].Accuracy, from: len(x.seconds), bins: len(c.Bins)}
+		y := first{
+			variant: c.Variant, accuracy: spec.Variants[c.Variant].Accuracy, from: len(x.seconds), bins: len(c.Bins),
+		}
 		if k < len(before) && before[k].variant == c.Variant {
 			y.rate, y.begun, y.arrive, y.queries = before[k].rate, before[k].begun, before[k].arrive, before[k].queries
 			y.misses, y.missing = before[k].misses, before[k].missing
@@ -68,8 +70,8 @@ func (x *stage) findSeconds(spec *serving.Spec) {
 	}
 }
 
-// addShorts adds the kinds of tasks whose answer fell short, once queries want an accuracy: each is as one with an answer
-// of that confidence, but without.
+// addShorts adds the kinds of tasks whose answer fell short, once queries want an accuracy: of each confidence one
+// without an answer.
 func (x *stage) addShorts() {
 	if x.floor == 0 || x.shorts > 0 {
 		return
@@ -248,7 +250,8 @@ func (x *stage) partOf(c, second int) float64 {
 
 // tableOf returns what tasks with an answer and part of the worth of a query are worth; nil where that is not known.
 func (x *stage) tableOf(second int, part float64) *table {
-	if c := x.answered(x.classOf(int(math.Round(1 / part)))); second < len(x.seconds) && c < len(x.seconds[second].tables) {
+	c := x.answered(x.classOf(int(math.Round(1 / part))))
+	if second < len(x.seconds) && c < len(x.seconds[second].tables) {
 		return &x.seconds[second].tables[c]
 	}
 	return nil

@@ -58,7 +58,7 @@ type stage struct {
 	firsts   []first   // variants whose answers may be improved
 	seconds  []second  // tasks with an answer, by serving.Hint less 1
 	firstsAt serving.Time
-	floor    float64   // the accuracy that queries want that may have a first answer below it, as the last one; 0 for none
+	floor    float64   // the accuracy that queries want, of those that may have a first answer below it; 0 for none
 	wants    float64   // the share of queries that do
 	shorts   int       // from where on seconds are kinds of tasks whose answer fell short; 0 for none
 	after    []float64 // by slack left when the stage is done: what the task then brings at best accuracy
