@@ -85,7 +85,7 @@ func TestAnAnswerIsKept(t *testing.T) {
 						if own := c.Spec.Variants[d.Variant].Accuracy; own < wants {
 							below++
 							if !d.Calibrated || d.Accuracy < wants {
-								t.Errorf("seed %d: query %d wants %v, has %v of a variant with %v", seed, d.Query, wants,
+								t.Errorf("seed %d: query %d wants %v, has %v of one with %v", seed, d.Query, wants,
 									d.Accuracy, own)
 							}
 						}
