@@ -9,7 +9,8 @@ import (
 )
 
 // execution is one query in an app of several stages: how far it is, and the tensors that later stages and the answer
-// need. Its progress is counted as the engine counts it, but later: once a stage behind begins, or the query ends.
+// need. Its progress is counted as the engine counts it, but later where answers of a stage may be improved: once a
+// stage behind begins, or the query ends.
 type execution struct {
 	graph    *graph
 	progress pipeline.Progress
@@ -199,15 +200,23 @@ func (x *execution) check(at int, part *Portion, limit int, same []partResult) (
 	return r, nil
 }
 
-// store takes over the checked result of a part, in the place of an earlier one of the same items.
-func (x *execution) store(at, offset, items int, r partResult) {
+// store takes over the checked result of a part, in the place of an earlier one of the same items. Where answers of the
+// stage are final it is over with the last part.
+func (x *execution) store(at, offset, items int, r partResult, final bool) {
 	s := &x.stages[at]
 	k, found := slices.BinarySearchFunc(s.parts, offset, func(p partOutputs, at int) int { return p.offset - at })
 	if found {
 		s.parts[k].partResult = r
-		return
+	} else {
+		s.parts = slices.Insert(s.parts, k, partOutputs{offset, items, r})
 	}
-	s.parts = slices.Insert(s.parts, k, partOutputs{offset, items, r})
+	all := 0
+	for _, p := range s.parts {
+		all += p.items
+	}
+	if final && all >= int(x.progress.Items(at)) {
+		x.advance(at)
+	}
 }
 
 // advance counts the parts of a stage, unless that was done. The stages behind get their input.

@@ -64,7 +64,7 @@ func pass(t *testing.T, x *execution, at, offset, items int, outputs ...tensor.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.store(at, offset, items, r)
+	x.store(at, offset, items, r, true)
 	return r
 }
 
@@ -213,7 +213,7 @@ func TestWrongOutputsAreRefused(t *testing.T) {
 		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)
 	}
-	x.store(1, 0, 1, first)
+	x.store(1, 0, 1, first, true)
 	if _, err := x.check(1, &Portion{Items: 2, Outputs: []tensor.Tensor{wide}}, 100, nil); err == nil ||
 		!strings.Contains(err.Error(), "only the first dimension may differ") {
 		t.Error(err)

@@ -184,8 +184,9 @@ func (p *Plane) storeOutputs(j *job, in *engine.Input) []int32 {
 				c.outputs = part.Outputs
 			}
 		case c != nil:
-			if len(s.stage.Confidences) == 0 || !engine.Discards(p.c.Engine, in, part.Query, part.Offset) {
-				c.execution.store(s.at, part.Offset, part.Items, s.results[k])
+			final := len(s.stage.Confidences) == 0
+			if final || !engine.Discards(p.c.Engine, in, part.Query, part.Offset) {
+				c.execution.store(s.at, part.Offset, part.Items, s.results[k], final)
 			}
 			p.sent = append(p.sent, s.results[k].sent...)
 		default: // the query has ended: what it would send is counted for the journal and the metrics
