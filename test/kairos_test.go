@@ -190,10 +190,11 @@ func TestKairosLive(t *testing.T) {
 	smalls, smallsThere := of(1, small)
 	larges, largesThere := of(large, largest)
 	t.Logf("%d of %d small and %d of %d large queries ran on cheap machines", smallsThere, smalls, largesThere, larges)
-	// How many depends on how fast the machine of this test is just now: a batch that it interrupts for long teaches
-	// that cheap machines are slow, or counts as lost. With given latencies, TestMatchingCarriesMore of sim holds it.
-	if smalls < 50 || smallsThere == 0 {
-		t.Errorf("%d of %d small queries ran on cheap machines, want some", smallsThere, smalls)
+	// How many small ones do, or whether any does, depends on how fast the machine of this test is just now: a batch that
+	// it interrupts for long teaches that cheap machines are slow, or counts as lost. With given latencies,
+	// TestMatchingCarriesMore of sim holds it.
+	if smalls < 50 {
+		t.Errorf("%d queries were small, want many", smalls)
 	}
 	if larges < 10 || 5*largesThere > larges {
 		t.Errorf("%d of %d large queries ran on cheap machines, which cannot serve them in time", largesThere, larges)
