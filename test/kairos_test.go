@@ -190,8 +190,8 @@ func TestKairosLive(t *testing.T) {
 	smalls, smallsThere := of(1, small)
 	larges, largesThere := of(large, largest)
 	t.Logf("%d of %d small and %d of %d large queries ran on cheap machines", smallsThere, smalls, largesThere, larges)
-	// How many small ones do, or whether any does, depends on how fast the machine of this test is just now: a batch that
-	// it interrupts for long teaches that cheap machines are slow, or counts as lost. With given latencies,
+	// How many small ones do, or whether any does, depends on how fast the machine of this test is just now: a batch
+	// that it interrupts for long teaches that cheap machines are slow, or counts as lost. With given latencies,
 	// TestMatchingCarriesMore of sim holds it.
 	if smalls < 50 {
 		t.Errorf("%d queries were small, want many", smalls)
