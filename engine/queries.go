@@ -36,8 +36,7 @@ type queries struct {
 	seconds bool    // the router asks for second answers
 	limits  pq.Heap // by task that waits for a better answer: when the one that there is must be given
 
-	wasted  time.Duration // machine time of queries that have missed their objective
-	unheard Decision      // what giveUp returns where it ends no query
+	wasted time.Duration // machine time of queries that have missed their objective
 }
 
 func newQueries(w *world, a *agenda, out *decisions, x *admission, b *beliefs, attempts int) *queries {
@@ -420,7 +419,7 @@ func (q *queries) giveUp(ref fleet.Ref, o serving.Outcome, why Reason) *Decision
 		}
 		q.handOn(ref, OutOfTime)
 		q.release(ref)
-		return &q.unheard
+		return &Decision{}
 	}
 	if !waits {
 		q.release(ref)

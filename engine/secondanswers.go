@@ -47,7 +47,7 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 		q.retry(ref)
 		return true
 	}
-	if !known || t.Work().Short > 0 {
+	if !known || t.Short() > 0 {
 		return false
 	}
 	q.faults.served(ref, i.ID())
@@ -65,24 +65,26 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 		until = min(until, t.LatestEnd())
 	}
 	final := q.now >= until || unsure == 0 || unsure > pipeline.MostTasks
+	var how served
+	if graph {
+		how = q.flows.newServed(t, i, b, accuracy, sent)
+	} else {
+		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
+	}
 	switch {
 	case graph && final:
-		how, of := q.flows.newServed(t, i, b, accuracy, sent), *t
+		of := *t // tasks of the next stages may move it
 		q.through(r, &of, &how, Answered)
 		q.release(ref)
-	case graph:
-		how := q.flows.newServed(t, i, b, accuracy, sent)
-		q.flows.keep(ref, &how)
-		q.wantBetter(ref, stage.Hint(b.Variant, sure[0]), until)
 	case final:
-		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
 		q.finish(r, Answered, rec.kept)
 		q.release(ref)
 	case len(sure) == 1:
-		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
+		if graph {
+			q.flows.keep(ref, &how)
+		}
 		q.wantBetter(ref, stage.Hint(b.Variant, sure[0]), until)
 	default:
-		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
 		w := t.Work()
 		w.Items, w.Of, w.Ready = 1, int32(len(sure)), q.now
 		for k, x := range sure {
@@ -117,7 +119,7 @@ func (q *queries) accuracyOf(t *fleet.Task, v serving.VariantID) float64 {
 	if bin := stage.Hinted(t.Hint()); bin != nil && bin.Improves(v) {
 		return bin.Of(v)
 	}
-	if bin := stage.Hinted(t.Work().Short); bin != nil && bin.Of(v) > 0 {
+	if bin := stage.Hinted(t.Short()); bin != nil && bin.Of(v) > 0 {
 		return bin.Of(v)
 	}
 	return q.spec.Variants[v].Accuracy

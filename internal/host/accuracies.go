@@ -67,8 +67,8 @@ func contradicted(f *profiler.File, name string, counts float64) bool {
 	})
 }
 
-// takeConfidences has stages know the confidences that a profile has of their variants, where the
-// accuracies that count are those that were measured.
+// takeConfidences has stages know the confidences that a profile has of their variants, where the accuracies that count
+// are those that were measured.
 func (o *Opened) takeConfidences(f *profiler.File) {
 	spec := o.tables.Spec
 	spec.Stages = slices.Clone(spec.Stages)

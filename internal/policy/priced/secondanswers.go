@@ -168,11 +168,11 @@ func (x *stage) findOnward(a *app) {
 				for b := y.from; b < y.from+y.bins; b++ {
 					z := &x.seconds[b]
 					then := max(j-wait, 0)
-					of := max(z.tables[x.answered(c)].values[then]-x.heldUp(b, j, then), 0)
+					of := max(z.tables[x.answered(c)].values[then]-(x.after[j]-x.after[then]), 0)
 					y.onward[at+j] += x.classes[c].mean * z.bin.Share * of
 					if x.shorts > 0 && z.bin.Accuracy < x.floor && y.accuracy < x.floor {
 						again := max(x.seconds[x.shorts+b].tables[x.answered(c)].values[then], 0)
-						counted := x.bringsAt(j) - x.right*x.emphasis*(1-z.bin.Accuracy/z.best)
+						counted := x.after[j] - x.right*x.emphasis*(1-z.bin.Accuracy/z.best)
 						y.short[at+j] += z.bin.Share * (counted + of - again)
 					}
 				}
@@ -195,7 +195,7 @@ func (x *stage) usualOnward(a *app, o *option, c, second int, t float64) float64
 // that the stages that follow bring less.
 func (x *stage) reward(a *app, first *first, c, second int, part, due, t float64) float64 {
 	if second >= 0 && !x.seconds[second].short {
-		return part * (x.worthOf(second) - x.brings(a, due) + x.brings(a, due-t))
+		return part * (x.worthOf(second) - x.heldUp(a, second, due, due-t))
 	}
 	y := part * x.brings(a, due-t)
 	if j := a.step(due - t); first != nil && j >= 0 {
@@ -219,17 +219,17 @@ func (x *stage) leftFor(a *app, c, second int, due, wait, part, long float64) fl
 		return x.valueOf(a, c, due-wait, part, long)
 	}
 	if y, j := x.tableOf(second, part), a.step(due-wait); y != nil && j >= 0 {
-		return max(y.at(j, 1, long)-x.heldUp(second, a.step(due), j), 0)
+		return max(y.at(j, 1, long)-x.heldUp(a, second, due, due-wait), 0)
 	}
 	return 0
 }
 
-// heldUp is what the stages that follow lose while a task that has an answer waits from one step to another.
-func (x *stage) heldUp(second, from, to int) float64 {
-	if len(x.next) == 0 || x.seconds[second].short {
+// heldUp is what the stages that follow lose while a task that has an answer waits until its query has less time left.
+func (x *stage) heldUp(a *app, second int, due, left float64) float64 {
+	if x.seconds[second].short {
 		return 0
 	}
-	return x.after[from] - x.after[to]
+	return x.brings(a, due) - x.brings(a, left)
 }
 
 // answered is the table of items of a class that have an answer. In graphs those are tasks of one item.
@@ -291,7 +291,7 @@ func (r *Rule) settle(v *route.View) {
 				value = y.values[j]
 				if wait := a.step(x.delta); len(x.next) > 0 {
 					then := max(j-wait, 0)
-					value = y.values[then] - x.heldUp(k, j, then)
+					value = y.values[then] - (x.after[j] - x.after[then])
 				}
 			}
 			switch {

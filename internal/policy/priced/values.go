@@ -66,9 +66,9 @@ func (r *Rule) fill(a *app, x *stage, to *table, c, second int) {
 		}
 		for k := range options {
 			if o := &options[k]; x.improves(o, second) {
-				row := 0
+				row, first := 0, x.firstOf(o)
 				for n := range firsts {
-					if x.firstOf(o) == &firsts[n] {
+					if first == &firsts[n] {
 						row = n + 1
 					}
 				}
@@ -176,14 +176,6 @@ func (x *stage) brings(a *app, left float64) float64 {
 		return x.after[j]
 	}
 	return 0
-}
-
-// bringsAt is brings at a step.
-func (x *stage) bringsAt(j int) float64 {
-	if len(x.next) == 0 {
-		return x.value
-	}
-	return x.after[j]
 }
 
 // sized returns n numbers, in the memory of x where that suffices.
