@@ -28,7 +28,7 @@ func (v *Plan) Facts() (facts []questions.Fact) {
 		}
 	}
 	for _, a := range v.Apps {
-		if a.Second != nil {
+		if a.Second != nil && *a.Second >= 0.0005 { // else 0 would be printed
 			fact("unsure", "a second answer for %s of the queries of app %s adds %.2f points of accuracy",
 				quantity.Percent(*a.Second), a.Name, 100**a.SecondGain)
 		}

@@ -46,7 +46,7 @@ type option struct {
 	slots   int       // batches at once that carry most
 	need    int64     // bytes
 	loss    float64   // of accuracy, relative to the stage's best
-	rates   []float64 // by class of the app, items/s of a machine; nil for a variant below the floor
+	rates   []float64 // by class of the app, items/s of a machine; nil for a variant below the floor, or that serves none
 	seconds []float64 // by index in problem.unsure of its stage: second answers/s of a machine
 	load    time.Duration
 	start   time.Duration // part of load: of a machine that has to be had first
@@ -56,6 +56,7 @@ type option struct {
 type stage struct {
 	app     serving.AppID
 	fan     float64       // items for each item of a query
+	least   float64       // loss of accuracy with second answers, as of option; at most 0
 	within  time.Duration // its part of the objective
 	longest time.Duration // of a run, if the other stages are as fast as can be
 }
@@ -122,6 +123,7 @@ func (p *Planner) problem(r *plan.Request, machines func(serving.DeviceTypeID) i
 	m.readApps()
 	m.readStages()
 	m.findUnsure()
+	m.findLeasts()
 	m.cutClasses()
 	for k := range m.kinds {
 		m.addOptions(&m.kinds[k])
@@ -270,7 +272,17 @@ func (m *problem) option(k *kind, v serving.VariantID) (o option, ok bool) {
 		any = any || rate > 0
 	}
 	m.findSecondRates(k, &o)
-	return o, any
+	if any {
+		return o, true
+	}
+	o.rates = nil // it serves no class, but some queries of one, or second answers
+	return o, slices.Max(append(o.seconds, 0)) > 0 || m.rate(k, &o, m.smallestOf(x.Stage)) > 0
+}
+
+// smallestOf is how many items the smallest query has at a stage.
+func (m *problem) smallestOf(s serving.StageID) int {
+	items, _ := m.spec.Apps[m.stages[s].app].Mix.Class(0)
+	return max(int(math.Round(float64(items)*m.stages[s].fan)), 1)
 }
 
 // largest is the most items of a query at a stage.

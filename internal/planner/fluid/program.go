@@ -117,15 +117,17 @@ func (p *program) addServed() {
 		}
 		for c := range x.classes {
 			var terms []lp.Term
+			least := 0.0
 			for _, s := range m.spec.Apps[a].Stages {
 				if p.first[s] >= 0 {
 					terms = append(terms, lp.Term{Row: p.first[s] + c, Coef: m.perQuery(s, c)})
+					least += m.stages[s].least
 				}
 			}
 			if p.target[a] >= 0 {
-				terms = append(terms, lp.Term{Row: p.target[a], Coef: -x.allowed})
+				terms = append(terms, lp.Term{Row: p.target[a], Coef: least - x.allowed})
 			}
-			p.served[a] = append(p.served[a], p.Add(m.queryValue(a), 0, terms...))
+			p.served[a] = append(p.served[a], p.Add(m.queryValue(a)-x.weight*least, 0, terms...))
 		}
 		if p.target[a] >= 0 {
 			p.short[a] = p.Add(-missed*x.weight, math.Inf(1), lp.Term{Row: p.target[a], Coef: -1})
@@ -160,11 +162,11 @@ func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term
 	a := p.m.stages[o.stage].app
 	column := func(row int, rate, perQuery, loss, gains float64) {
 		queries := rate / perQuery // per second of a machine
-		items := rate
+		done := queries
 		if gains == 0 {
-			items = -rate
+			done = -rate
 		}
-		p.terms = append(p.terms[:0], lp.Term{Row: i, Coef: 1}, lp.Term{Row: row, Coef: items})
+		p.terms = append(p.terms[:0], lp.Term{Row: i, Coef: 1}, lp.Term{Row: row, Coef: done})
 		if p.target[a] >= 0 {
 			p.terms = append(p.terms, lp.Term{Row: p.target[a], Coef: queries * loss})
 		}
@@ -178,7 +180,7 @@ func (p *program) times(i, j int, do func(z spent, cost float64, terms []lp.Term
 	}
 	for c, rate := range o.rates {
 		if rate > 0 {
-			column(p.first[o.stage]+c, rate, p.m.perQuery(o.stage, c), o.loss, 0)
+			column(p.first[o.stage]+c, rate, p.m.perQuery(o.stage, c), o.loss-p.m.stages[o.stage].least, 0)
 		}
 	}
 	perQuery := p.m.stages[o.stage].fan * p.m.meanItems(a)

@@ -11,8 +11,8 @@ import (
 )
 
 // unsure is queries whose first answer, of some variant, a better variant may improve: those of some bins of its
-// confidence. In the program they are a row: of the items that the variant has answered a part is answered a second
-// time, one by one, each for its part of a query's accuracy.
+// confidence. In the program they are a row: of the queries that the variant has answered a part is answered a second
+// time, item by item. It is a row of queries, not of items, since an item of a large query adds less to its accuracy.
 type unsure struct {
 	first serving.VariantID
 	share float64 // of what the variant answers
@@ -67,6 +67,33 @@ func (u *unsure) gains(v serving.VariantID, best float64) (sum float64) {
 	return sum / (u.share * best)
 }
 
+// findLeasts finds out by how much second answers may make the answers of a stage better than those of its best variant,
+// which are no loss: a loss below 0. Losses count from there on. Else it would pay to answer more queries than come, for
+// the sake of second answers to them.
+func (m *problem) findLeasts() {
+	for s := range m.unsure {
+		best := m.spec.BestOfStage(serving.StageID(s))
+		for k := range m.spec.Stages[s].Confidences {
+			v := m.spec.Stages[s].Confidences[k].Variant
+			loss := 1 - m.spec.Variants[v].Accuracy/best
+			for n := range m.unsure[s] {
+				if u := &m.unsure[s][n]; u.first == v {
+					loss -= u.share * u.mostGain(m.spec.Stages[s].Variants, best)
+				}
+			}
+			m.stages[s].least = min(m.stages[s].least, loss)
+		}
+	}
+}
+
+// mostGain is gains of the best of some variants.
+func (u *unsure) mostGain(variants []serving.VariantID, best float64) (most float64) {
+	for _, v := range variants {
+		most = max(most, u.gains(v, best))
+	}
+	return most
+}
+
 // firstTakes is how much of its time a query needs for its first answer, in runs of one item: it waits for another one
 // to end.
 const firstTakes = 2
@@ -94,7 +121,8 @@ func (m *problem) findSecondRates(k *kind, o *option) {
 func (p *program) firstAnswers(terms []lp.Term, o *option, c int) []lp.Term {
 	for k := range p.m.unsure[o.stage] {
 		if u := &p.m.unsure[o.stage][k]; u.first == o.variant {
-			terms = append(terms, lp.Term{Row: p.unsure[o.stage] + k, Coef: -u.share * o.rates[c]})
+			queries := o.rates[c] / p.m.perQuery(o.stage, c)
+			terms = append(terms, lp.Term{Row: p.unsure[o.stage] + k, Coef: -u.share * queries})
 		}
 	}
 	return terms
