@@ -41,6 +41,25 @@ func TestUnsureAnswersAreImproved(t *testing.T) {
 	}
 }
 
+// A stage of 30 ms follows, where a task is taken to wait 17 ms at most. With 70 ms left the unsure answer is improved,
+// which takes 14 ms. With 40 ms left the stage would be late behind a better answer: the one that there is goes on at
+// once.
+func TestAnswersGoOnWhileThereIsTime(t *testing.T) {
+	for _, c := range []struct {
+		left    float64
+		want    []string
+		settled int
+	}{{70, []string{"0: 1"}, 0}, {40, nil, 1}} {
+		l := newLab([]service{{slo: 100, stages: [][]model{{{1, 4, 10}, {0.8, 2, 1}}, {{1, 29, 1}}}}}, nil)
+		l.spec.Stages[0].Confidences = newUnsureLab().spec.Stages[0].Confidences
+		l.answered(1, c.left)
+		l.want(t, "an answer", c.want...)
+		if got := len(l.view.Settled()); got != c.settled {
+			t.Errorf("with %v ms left %d answers go on, want %d", c.left, got, c.settled)
+		}
+	}
+}
+
 // At 600 queries a second the small variant alone, 6 ms for four, takes 0.9 of the machine: a better answer for 14 ms
 // would cost first answers. Of many unsure ones a few wait in case the machine is free after all.
 func TestDearTimeIsForFirstAnswers(t *testing.T) {

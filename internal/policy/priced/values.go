@@ -130,6 +130,8 @@ func (x *stage) addValue(to *table, c, second int, first *first, from int, cost 
 	for j := from; j <= steps; j++ {
 		y := x.after[j-from] - cost
 		switch {
+		case second >= 0 && x.after[j-from] <= 0:
+			continue // a better answer is too late for the stages behind
 		case first != nil:
 			y += first.worth(c, j-from) - x.wants*first.shortBy(c, j-from)
 		case second >= 0 && !x.seconds[second].short:
