@@ -92,20 +92,21 @@ func printAccuracies(e *Env, f *profiler.File) {
 	_ = t.Flush()
 }
 
-// printTradeoffs says what the accuracy of each variant costs in machine time, with second answers and without.
+// printTradeoffs says what the accuracy of each variant costs in machine time, with second answers and without, and if
+// it were known beforehand which queries need the better variant.
 func printTradeoffs(e *Env, f *profiler.File) {
 	if len(f.Confidences) == 0 {
 		return
 	}
 	for _, d := range profiledDevices(f) {
-		alone, with := f.Tradeoffs(d, false), f.Tradeoffs(d, true)
+		alone, with := f.Tradeoffs(d, profiler.Once), f.Tradeoffs(d, profiler.Twice)
 		if len(alone) == 0 {
 			continue
 		}
 		fmt.Fprintf(e.Stdout, "\nMachine time for an accuracy, with one answer and where unsure ones may be answered "+
 			"again, on %s:\n", d)
 		t := tabwriter.NewWriter(e.Stdout, 2, 8, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintln(t, "accuracy\tone answer\tms\tsecond answers\tms\ttimes\t")
+		fmt.Fprintln(t, "accuracy\tone answer\tms\tsecond answers\tms\ttimes\tforetold ms\t")
 		for k := range alone {
 			x := &alone[k]
 			least, y := profiler.TimeFor(with, x.Accuracy)
@@ -113,7 +114,9 @@ func printTradeoffs(e *Env, f *profiler.File) {
 			if y.Second != "" {
 				by = fmt.Sprintf("%s, then %s for %s", y.First, y.Second, quantity.Percent(y.Share))
 			}
-			fmt.Fprintf(t, "%.4f\t%s\t%.3f\t%s\t%.3f\t%.2f\t\n", x.Accuracy, x.First, x.Time, by, least, x.Time/least)
+			foretold, _ := profiler.TimeFor(f.Tradeoffs(d, profiler.Foretold), x.Accuracy)
+			fmt.Fprintf(t, "%.4f\t%s\t%.3f\t%s\t%.3f\t%.2f\t%.3f\t\n", x.Accuracy, x.First, x.Time, by, least,
+				x.Time/least, foretold)
 		}
 		_ = t.Flush()
 	}

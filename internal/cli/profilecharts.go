@@ -62,9 +62,9 @@ func profiledDevices(f *profiler.File) (out []string) {
 // accuracyChart draws the accuracy that machine time gives, with and without second answers.
 func accuracyChart(f *profiler.File, device string) *plot.Chart {
 	panel := plot.Panel{Name: "accuracy (%)", XName: "machine time per query (ms)", Low: math.NaN(), High: math.NaN()}
-	for _, second := range []bool{true, false} {
-		line := plot.Line{Name: map[bool]string{true: "with second answers", false: "one answer each"}[second]}
-		for _, x := range f.Tradeoffs(device, second) {
+	for _, answers := range []profiler.Answers{profiler.Twice, profiler.Once} {
+		line := plot.Line{Name: [...]string{"one answer each", "with second answers"}[answers]}
+		for _, x := range f.Tradeoffs(device, answers) {
 			line.X, line.Y = append(line.X, x.Time), append(line.Y, 100*x.Accuracy)
 		}
 		panel.Lines = append(panel.Lines, line)

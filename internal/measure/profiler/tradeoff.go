@@ -17,10 +17,21 @@ type Tradeoff struct {
 	Accuracy float64
 }
 
+// Answers is how often queries are answered.
+type Answers int
+
+const (
+	Once  Answers = iota
+	Twice         // what a variant is unsure of is answered again
+	// Foretold is as Twice if it were known beforehand, at no cost, which queries those are, so that they have the second
+	// answer alone: the most that a predictor before the variants may bring (as in HADIS, arXiv 2509.00642).
+	Foretold
+)
+
 // Tradeoffs returns the best that the variants of a device type give: the corners of the least machine time for every
 // accuracy, ascending. Between two of them queries are divided. Variants count that have an accuracy, second answers
 // where the confidence of the first was measured.
-func (f *File) Tradeoffs(device string, second bool) []Tradeoff {
+func (f *File) Tradeoffs(device string, answers Answers) []Tradeoff {
 	time := make(map[string]float64)
 	for _, p := range f.Points {
 		if each := p.Mean / 1e3 / float64(p.Batch*p.Concurrency); p.DeviceType == device && !p.Interpolated {
@@ -37,12 +48,15 @@ func (f *File) Tradeoffs(device string, second bool) []Tradeoff {
 	}
 	for k := range f.Confidences {
 		own, ok := time[f.Confidences[k].Variant]
-		if !ok || !second {
+		if !ok || answers == Once {
 			continue
 		}
 		for _, x := range f.Confidences[k].Cascades() {
 			if t, ok := time[x.Second]; ok {
 				x.Time = own + x.Share*t
+				if answers == Foretold {
+					x.Time -= x.Share * own
+				}
 				list = append(list, x)
 			}
 		}

@@ -25,7 +25,7 @@ func TestTradeoffs(t *testing.T) {
 		}}},
 	}
 	// Of one answer each: middle lies under the line from small to large.
-	alone := f.Tradeoffs("d", false)
+	alone := f.Tradeoffs("d", Once)
 	if len(alone) != 2 || alone[0].First != "small" || alone[1].First != "large" {
 		t.Fatalf("corners %+v, want small and large", alone)
 	}
@@ -33,9 +33,13 @@ func TestTradeoffs(t *testing.T) {
 		t.Errorf("%v ms for 0.89, want 2.5", got)
 	}
 	// 1 + 0.2 x 4 ms for 0.8 + 0.2 x 0.9.
-	with := f.Tradeoffs("d", true)
+	with := f.Tradeoffs("d", Twice)
 	if got, x := TimeFor(with, 0.98); math.Abs(got-1.8) > 1e-9 || x.Second != "large" || math.Abs(x.Share-0.2) > 1e-9 {
 		t.Errorf("%v ms for 0.98 by %+v, want 1.8 with large as second", got, x)
+	}
+	// 0.8 x 1 + 0.2 x 4 ms.
+	if got, _ := TimeFor(f.Tradeoffs("d", Foretold), 0.98); math.Abs(got-1.6) > 1e-9 {
+		t.Errorf("%v ms for 0.98 if it is known which queries are hard, want 1.6", got)
 	}
 	if got, x := TimeFor(with, 0.99); !math.IsInf(got, 1) || x != nil {
 		t.Errorf("%v ms for more than there is", got)
