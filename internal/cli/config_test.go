@@ -33,6 +33,10 @@ func TestConfigSchema(t *testing.T) {
 		"model.onnx")); err != nil {
 		t.Fatal(err)
 	}
+	if code, _, errs := sluice(t, "config", "init", filepath.Join("models", "echo", "1", "model.onnx")); code != ExitUsage ||
+		!strings.Contains(errs, "sluice serve --print-config models/echo/1/model.onnx") {
+		t.Errorf("a model file: %d %s", code, errs)
+	}
 	const line = "# yaml-language-server: $schema=sluice.schema.json\n"
 	if code, out, errs := sluice(t, "config", "init", "models", "--no-measure"); code != 0 ||
 		!strings.Contains(out, "sluice config schema > sluice.schema.json") || !strings.Contains(out, "\n#"+line) {

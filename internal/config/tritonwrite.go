@@ -12,8 +12,7 @@ import (
 // write writes the file.
 func (im *importer) write(b *bytes.Buffer, dir string, m machine) {
 	b.WriteString(
-		"# Made from a Triton model repository by `sluice import triton`. docs/pipelines.md and " +
-			"docs/configuration.md explain the settings;\n" +
+		"# Made from a model repository. docs/pipelines.md and docs/configuration.md explain the settings;\n" +
 			"# check this file with `sluice config check`.\n")
 	writeNotes(b, im.notes)
 	b.WriteString("version: 1\n\n")
