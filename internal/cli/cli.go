@@ -98,8 +98,8 @@ type command struct {
 
 func commands() []command {
 	return []command{
-		serveCommand(), nodeCommand(), inferCommand(), deployCommand(), listCommand(), logsCommand(), deleteCommand(),
-		loadCommand(), profileCommand(),
+		serveCommand(), nodeCommand(), inferCommand(), reloadCommand(), deployCommand(), listCommand(), logsCommand(),
+		deleteCommand(), loadCommand(), profileCommand(),
 		planCommand(), policyCommand(), simulateCommand(), configCommand(), keyCommand(), importCommand(),
 		exportCommand(),
 		devicesCommand(), exampleCommand(), systemsCommand(), worldsCommand(), reproduceCommand(), explainCommand(),

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/sluice-serving/sluice/internal/limits"
@@ -83,6 +84,30 @@ func (f *File) Started() *File {
 		out[f.Apps[i].Name] = !wanted[f.Apps[i].clientName()]
 	}
 	return f.Without(out)
+}
+
+// ModelNames lists the models of the file's apps, as clients see them, in its order.
+func (f *File) ModelNames() (out []string) {
+	for i := range f.Apps {
+		if name := f.Apps[i].clientName(); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// Restarts lists the sections that differ from those of another file, but for apps and profiles: a server reads the
+// others at its start alone.
+func (f *File) Restarts(other *File) (out []string) {
+	a, b := reflect.ValueOf(f).Elem(), reflect.ValueOf(other).Elem()
+	for k := range a.NumField() {
+		section := a.Type().Field(k).Tag.Get("yaml")
+		if section != "" && section != "apps" && section != "profiles" &&
+			!reflect.DeepEqual(a.Field(k).Interface(), b.Field(k).Interface()) {
+			out = append(out, section)
+		}
+	}
+	return out
 }
 
 // Only returns the file with the apps of one model, as clients see it, alone.

@@ -16,6 +16,26 @@ import (
 const (
 	PathModels    = "/v1/models/"    // PUT and HEAD with a SHA-256 sum in hexadecimal
 	PathFunctions = "/v1/functions/" // GET all, or with a name GET, PUT, DELETE; GET with a name and /logs
+	PathReload    = "/reload"        // POST has the configuration file read anew
+)
+
+// Reloaded is what came of a configuration file that was read anew: the apps that it changes. The others stay.
+type Reloaded struct {
+	Apps []AppChange `json:"apps"`
+}
+
+// AppChange is what a configuration file that was read anew does to an app.
+type AppChange struct {
+	App    string `json:"app"`
+	Change string `json:"change"`
+	Error  string `json:"error,omitempty"` // why the app stays as it was
+}
+
+// The changes of apps.
+const (
+	Added   = "added"
+	Changed = "changed"
+	Removed = "removed"
 )
 
 // Deployment is a client's request to deploy a model under the name in the path. The model must have been sent before.

@@ -116,6 +116,11 @@ func (c *Client) Deploy(ctx context.Context, name, model string, d Deployment) (
 		&s)
 }
 
+// Reload has the server read its configuration file anew.
+func (c *Client) Reload(ctx context.Context) (out Reloaded, err error) {
+	return out, c.do(ctx, http.MethodPost, PathReload, "application/json", nil, 0, &out)
+}
+
 // List returns all functions.
 func (c *Client) List(ctx context.Context) (out []Status, err error) {
 	return out, c.do(ctx, http.MethodGet, PathFunctions, "", nil, 0, &out)

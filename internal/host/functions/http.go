@@ -51,21 +51,26 @@ type handler struct {
 func jsonHandler(do func(http.ResponseWriter, *http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := do(w, r)
-		w.Header().Set("Content-Type", "application/json")
-		if err == nil {
-			var b []byte
-			if b, err = json.Marshal(v); err == nil {
-				_, _ = w.Write(append(b, '\n'))
-				return
-			}
-		}
-		e := &oip.Error{Code: oip.Internal, Text: err.Error()}
-		if known := (*oip.Error)(nil); errors.As(err, &known) {
-			e = known
-		}
-		w.WriteHeader(e.Code.HTTP())
-		_, _ = w.Write(oip.ErrorBody(e.Error()))
+		Reply(w, v, err)
 	}
+}
+
+// Reply answers with v as JSON, or with an error.
+func Reply(w http.ResponseWriter, v any, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err == nil {
+		var b []byte
+		if b, err = json.Marshal(v); err == nil {
+			_, _ = w.Write(append(b, '\n'))
+			return
+		}
+	}
+	e := &oip.Error{Code: oip.Internal, Text: err.Error()}
+	if known := (*oip.Error)(nil); errors.As(err, &known) {
+		e = known
+	}
+	w.WriteHeader(e.Code.HTTP())
+	_, _ = w.Write(oip.ErrorBody(e.Error()))
 }
 
 // deadlineReader is a body that may arrive slowly: every single read has a deadline of readTimeout.

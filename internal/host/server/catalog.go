@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -36,16 +37,22 @@ type catalog struct {
 
 	mu      sync.Mutex
 	entries map[string]*catalogEntry // by the name that clients call
+	file    *config.File             // the latest, with the apps that are not started
 }
 
 // catalogEntry is a model that is served, or that could not be.
 type catalogEntry struct {
-	parts []string        // models of the repository that it is made of
-	print string          // of their files when they were read; "" for a model that a client has sent
-	apps  []serving.AppID // open ones
-	model *server.Model
-	temp  string          // folder with files that a client has sent; "" for none
-	at    *serving.Placed // of its definition; nil for what was there at the start
+	parts []string // models of the repository that it is made of
+	print string   // of their files when they were read; "" for a model that a client has sent
+	// written is what the file said of its apps, nil where it has none, and judged what that and profiles said of their
+	// variants.
+	written []config.App
+	judged  string
+	apps    []serving.AppID // open ones
+	model   *server.Model
+	temp    string              // folder with files that a client has sent; "" for none
+	at      *serving.Placed     // of its definition; nil for what was there at the start
+	looked  []serving.VariantID // variants that are to be measured while the server is idle
 	// Of one that is unloaded: what was measured of its variants, by their numbers in its definition, and whether more
 	// was to be measured.
 	measured  serving.Measurements
@@ -59,9 +66,9 @@ func newCatalog(p *host.Profiled, run *machines.Backends, s *service, m *functio
 		return nil
 	}
 	c := &catalog{base: p, run: run, service: s, manager: m, refiner: r, log: log,
-		entries: make(map[string]*catalogEntry)}
+		entries: make(map[string]*catalogEntry), file: p.Whole()}
 	for _, m := range s.Models() {
-		e := &catalogEntry{model: m, parts: partsOf(p.Whole(), m.Name)}
+		e := &catalogEntry{model: m, parts: partsOf(p.Whole(), m.Name), written: c.written(m.Name)}
 		for _, x := range m.All() {
 			if x.Failed == "" {
 				e.apps = append(e.apps, x.App)
@@ -71,6 +78,7 @@ func newCatalog(p *host.Profiled, run *machines.Backends, s *service, m *functio
 			e.print, _ = printOf(repo, e.parts)
 			_ = repo.Close()
 		}
+		e.judged = judgedOf(p.Spec(), e.apps)
 		c.entries[m.Name] = e
 	}
 	c.rememberLeftOut()
@@ -98,6 +106,21 @@ func (c *catalog) rememberLeftOut() {
 			c.remember(name, &definition{parts: []string{name}, print: print}, reason)
 		}
 	}
+}
+
+// current is the file as it was read last.
+func (c *catalog) current() *config.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.file
+}
+
+// written is what the file says of the apps of a model; nil where it has none.
+func (c *catalog) written(name string) []config.App {
+	if c.base.Options().Imported {
+		return nil
+	}
+	return c.current().Only(name).Apps
 }
 
 func (c *catalog) open() (*repository.Repository, error) {
@@ -148,9 +171,7 @@ func (c *catalog) unused() []string {
 	if err != nil {
 		return nil
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.DeleteFunc(names, func(name string) bool { return c.entries[name] != nil || c.belongs(name) })
+	return slices.DeleteFunc(names, func(name string) bool { return c.entry(name) != nil || c.belongs(name) })
 }
 
 // belongs reports whether a folder of the repository is a variant of an app that the file describes: such a model is
@@ -159,9 +180,9 @@ func (c *catalog) belongs(name string) bool {
 	if c.base.Options().Imported {
 		return false
 	}
-	for i := range c.base.Whole().Apps {
-		a := &c.base.Whole().Apps[i]
-		if a.Name != name && slices.Contains(partsOf(c.base.Whole(), a.Name), name) {
+	f := c.current()
+	for i := range f.Apps {
+		if a := &f.Apps[i]; a.Name != name && slices.Contains(partsOf(f, a.Name), name) {
 			return true
 		}
 	}
@@ -189,7 +210,8 @@ func (c *catalog) loadAs(ctx context.Context, x *functions.Extension, name strin
 	c.mu.Lock()
 	was := c.entries[name]
 	c.mu.Unlock()
-	if was != nil && len(was.apps) > 0 && was.print == d.print && d.print != "" {
+	if was != nil && len(was.apps) > 0 && was.print == d.print && d.print != "" &&
+		was.judged == d.judged && reflect.DeepEqual(was.written, d.written) {
 		return c.service.reload(ctx, was.model)
 	}
 	var e *catalogEntry
@@ -212,9 +234,7 @@ func (c *catalog) loadAs(ctx context.Context, x *functions.Extension, name strin
 	c.mu.Lock()
 	c.entries[name] = e
 	c.mu.Unlock()
-	if e.unrefined {
-		c.refineLater(x.Spec, e.at, d)
-	}
+	c.refineLater(x.Spec, e, d)
 	c.service.show(name, e.model)
 	c.log.Info("model loaded", "model", name, "versions", len(e.apps))
 	return c.retire(x, was)
@@ -246,8 +266,10 @@ func polled(err error) error {
 	if known := (*oip.Error)(nil); errors.As(err, &known) {
 		code = known.Code
 	}
-	return oip.Errorf(code, "", "failed to poll from model repository: %s", err.Error())
+	return oip.Errorf(code, "", "%s%s", notPolled, err.Error())
 }
+
+const notPolled = "failed to poll from model repository: "
 
 func (c *catalog) entry(name string) *catalogEntry {
 	c.mu.Lock()
@@ -384,7 +406,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 			c.run.Local.Bind(id, machines.ONNXModel(b))
 		}
 	}
-	own, known, err := c.measuredOf(ctx, spec, at, d, was)
+	own, looked, err := c.measuredOf(ctx, x, spec, at, d, was)
 	if err != nil {
 		return nil, err
 	}
@@ -411,7 +433,10 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	if err != nil {
 		return nil, err
 	}
-	e := &catalogEntry{parts: d.parts, print: d.print, temp: d.temp, apps: at.Apps, at: at, unrefined: !known}
+	e := &catalogEntry{
+		parts: d.parts, print: d.print, written: d.written, judged: d.judged, temp: d.temp, apps: at.Apps, at: at,
+		looked: looked,
+	}
 	if len(models) != 1 {
 		return nil, oip.Errorf(oip.Internal, "", "%d models came of one", len(models))
 	}
@@ -432,20 +457,6 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 		return nil, errors.Join(err, c.closeApps(x, e.apps), sameApps(before, x.Spec))
 	}
 	return e, nil
-}
-
-// measuredOf returns what is measured of the variants of a definition, and whether that is all that is to be measured.
-// What was measured of the same files before they were unloaded counts still.
-func (c *catalog) measuredOf(ctx context.Context, spec *serving.Spec, at *serving.Placed, d *definition,
-	was *catalogEntry) (own serving.Measurements, known bool, err error) {
-	if was != nil && was.print != "" && was.print == d.print && len(was.measured.Latency) > 0 {
-		own = was.measured.Of(func(k serving.VariantID, _ serving.DeviceTypeID) (serving.VariantID, bool) {
-			return at.Variants[k], true
-		})
-		return own, !was.unrefined, nil
-	}
-	own, err = c.lookAt(ctx, spec, at, d)
-	return own, false, err
 }
 
 // sameApps reports an app of the spec before that is no longer open.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,8 +39,11 @@ type definition struct {
 	print  string // "" for what a client has sent
 	sent   bool   // a client has sent a configuration or files
 	temp   string // folder of files that a client has sent; "" for none
-	// imported tells that nobody wrote down an objective.
+	// imported tells that nobody wrote down an objective, and written is what the file says of its apps elsewhere.
 	imported bool
+	written  []config.App
+	judged   string               // see judgedOf
+	measured serving.Measurements // of the file's profiles
 	repo     *repository.Repository
 	failed   map[host.VariantOn]*profiler.Failure // why looks at it failed
 }
@@ -89,9 +93,9 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 	for model := range whole {
 		d.repo.Whole(model)
 	}
-	f := c.base.Whole()
-	if own := f.Only(name); !c.base.Options().Imported && len(own.Apps) > 0 {
-		f = own.WithWhole(whole)
+	f := c.current()
+	if d.written = c.written(name); len(d.written) > 0 {
+		f = f.Only(name).WithWhole(whole)
 	} else {
 		d.imported = true
 		text, notes, err := config.ImportTriton(d.repo.Dir(), c.base.Name(), config.Importing{
@@ -107,7 +111,9 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 			return nil, err
 		}
 	}
-	if d.tables, err = f.ResolveFrom(d.repo); err != nil {
+	if d.tables, err = f.ResolveFrom(d.repo); err != nil && !d.imported {
+		return nil, oip.Errorf(oip.Invalid, "", "%v", err)
+	} else if err != nil {
 		return nil, asNotFound(d.repo, name, err)
 	}
 	d.parts = partsOf(f, name)
@@ -117,7 +123,56 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 		}
 	}
 	d.opened = c.base.WithFile(f, d.tables).WithoutLeftOut()
-	return d, nil
+	if !d.imported {
+		err = c.judge(d)
+	}
+	return d, err
+}
+
+// judge takes up what profiles say of the apps of a file: measurements, accuracies and confidences. It fails where they
+// ask for another system.
+func (c *catalog) judge(d *definition) error {
+	for a := range d.tables.Apps {
+		if was := c.base.Tables().Apps; len(was) > 0 && !reflect.DeepEqual(d.tables.Apps[a].System, was[0].System) {
+			return oip.Errorf(oip.Invalid, "", "app %q asks for another system than the server runs: restart it",
+				d.tables.Spec.Apps[a].Name)
+		}
+	}
+	if len(d.tables.Profiles) > 0 {
+		p, err := d.opened.Profile()
+		if err != nil {
+			return err
+		}
+		d.opened, d.tables, d.measured = p.Opened, p.Tables(), p.Measurements()
+	}
+	all := make([]serving.AppID, len(d.tables.Spec.Apps))
+	for a := range all {
+		all[a] = serving.AppID(a)
+	}
+	d.judged = judgedOf(d.tables.Spec, all)
+	return nil
+}
+
+// judgedOf is what is known of how accurate the variants of apps are, as a text without their identifiers.
+func judgedOf(spec *serving.Spec, apps []serving.AppID) string {
+	var b strings.Builder
+	for _, a := range apps {
+		for _, s := range spec.Apps[a].Stages {
+			for _, v := range spec.Stages[s].Variants {
+				fmt.Fprintln(&b, spec.Variants[v].Name, spec.Variants[v].Accuracy)
+			}
+			for _, c := range spec.Stages[s].Confidences {
+				fmt.Fprintln(&b, spec.Variants[c.Variant].Name, c.Output, c.By)
+				for _, bin := range c.Bins {
+					fmt.Fprintln(&b, bin.From, bin.Share, bin.Accuracy)
+					for _, o := range bin.Others {
+						fmt.Fprintln(&b, spec.Variants[o.Variant].Name, o.Accuracy)
+					}
+				}
+			}
+		}
+	}
+	return b.String()
 }
 
 // asNotFound is the error for a model that cannot be read: NotFound when there is none.
@@ -194,14 +249,14 @@ type errUnbatched struct{ models map[string]bool }
 
 func (e *errUnbatched) Error() string { return "models do not batch" }
 
-// lookAt looks at the variants of a definition in a grown spec, as at the start of a server. It fails when one cannot
-// be loaded, and with errUnbatched when one is to be read anew.
-func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, at *serving.Placed, d *definition) (
-	out serving.Measurements, err error) {
+// lookAt looks at variants of a definition in a grown spec, as at the start of a server. It fails when one cannot be
+// loaded, and with errUnbatched when one is to be read anew.
+func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, at *serving.Placed, d *definition,
+	variants []serving.VariantID) (out serving.Measurements, err error) {
 	sites, _ := c.base.Fleet().Sites()
 	for _, s := range sites {
 		x := c.measuring(s, at, d)
-		x.Spec, x.Variants = spec, at.Variants
+		x.Spec, x.Variants = spec, variants
 		f, err := profiler.Look(ctx, x, loadLook, nil)
 		if err != nil {
 			return out, oip.Errorf(oip.Internal, "", "it cannot be run: %v", err)
@@ -209,7 +264,7 @@ func (c *catalog) lookAt(ctx context.Context, spec *serving.Spec, at *serving.Pl
 		if names := d.opened.Unbatched(f); len(names) > 0 {
 			return out, &errUnbatched{d.opened.ModelsOf(names)}
 		}
-		for _, v := range at.Variants {
+		for _, v := range variants {
 			failed := f.Failure(spec.Variants[v].Name, spec.DeviceTypes[s.Device].Name)
 			switch {
 			case failed == nil || failed.Batch > 1:
@@ -250,11 +305,12 @@ func (c *catalog) measuring(s machines.Site, at *serving.Placed, d *definition) 
 	}
 }
 
-// refineLater has the variants of a definition measured while the server is idle.
-func (c *catalog) refineLater(spec *serving.Spec, at *serving.Placed, d *definition) {
+// refineLater has the variants of an entry that were only looked at measured while the server is idle.
+func (c *catalog) refineLater(spec *serving.Spec, e *catalogEntry, d *definition) {
+	at := e.at
 	sites, _ := c.base.Fleet().Sites()
 	for _, s := range sites {
-		for _, v := range at.Variants {
+		for _, v := range e.looked {
 			cell := host.VariantOn{Variant: spec.Variants[v].Name, Device: spec.DeviceTypes[s.Device].Name}
 			c.refiner.add(cell, s.Device, unrefined{
 				opened: d.opened, variants: placesOf(spec, []serving.VariantID{v}),

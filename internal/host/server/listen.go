@@ -89,6 +89,8 @@ func (s *Server) adminHandlers(token string, o Options) map[string]http.Handler 
 		"GET /debug/decisions": s.steps.Decisions(),
 		"GET /debug/explain":   s.steps.Explanations(),
 		"/prices":              server.Prices(s.service.prices, s.service.setPrice),
+
+		"POST " + functions.PathReload: http.HandlerFunc(s.reloading),
 	}
 	s.dashboardHandlers(out, token, o)
 	if s.functions != nil {

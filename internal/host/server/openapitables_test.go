@@ -298,6 +298,8 @@ func adminDocument(m *schema.Maker, sum, file, token string) *document {
 			ask: "/prices"},
 		{method: "PUT", path: "/prices", about: "Change what a machine costs", body: of[server.Price](),
 			answers: ok(of[server.Price]()), ask: "/prices", sent: `{"device_type":"d","price_per_hour":2}`},
+		{method: "POST", path: functions.PathReload, about: "Take up the apps of the changed configuration file",
+			answers: ok(of[functions.Reloaded]()), ask: functions.PathReload, status: 501},
 		{method: "POST", path: "/v2/repository/index", about: "The models of the repository", body: of[indexRequest](),
 			answers: ok(of[[]indexEntry]()), ask: "/v2/repository/index", sent: `{}`},
 		{method: "POST", path: "/v2/repository/models/{model}/load", about: "Load a model", body: of[controlRequest](),

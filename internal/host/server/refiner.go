@@ -233,6 +233,22 @@ func (p variantPlace) is(spec *serving.Spec, name string) bool {
 	return v.Name == name && v.Generation == p.generation && !v.Retired && !spec.Apps[appOf(spec, p.id)].Closed
 }
 
+// pends reports whether a variant is still to be measured.
+func (r *refiner) pends(spec *serving.Spec, v serving.VariantID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	places := placesOf(spec, []serving.VariantID{v})
+	is := func(p variantPlace) bool { return slices.Contains(places, p) }
+	for _, x := range r.rest {
+		if slices.ContainsFunc(x.variants, is) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.waiting, func(u *unmeasured) bool {
+		return slices.ContainsFunc(u.how.variants, is)
+	})
+}
+
 // drop has variants not measured any more. It reports whether there was something to measure, or to plan with.
 func (r *refiner) drop(spec *serving.Spec, variants []serving.VariantID) (some bool) {
 	r.mu.Lock()
