@@ -189,6 +189,15 @@ func (s *Spec) WithObjective(a AppID, latency time.Duration) *Spec {
 	return c
 }
 
+// WithLimits returns a copy of s in which the objective of app a, its bounds of instances and how long its queries wait
+// for one are those of another app.
+func (s *Spec) WithLimits(a AppID, of *App) *Spec {
+	c := s.clone()
+	x := &c.Apps[a]
+	x.SLO, x.ColdWait, x.MinInstances, x.MaxInstances = of.SLO, of.ColdWait, of.MinInstances, of.MaxInstances
+	return c
+}
+
 // WithClosed returns a copy of s in which app a is closed.
 func (s *Spec) WithClosed(a AppID) *Spec {
 	c := s.clone()

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/config"
@@ -213,6 +214,9 @@ func (c *catalog) loadAs(ctx context.Context, x *functions.Extension, name strin
 	if was != nil && len(was.apps) > 0 && was.print == d.print && d.print != "" &&
 		was.judged == d.judged && reflect.DeepEqual(was.written, d.written) {
 		return c.service.reload(ctx, was.model)
+	}
+	if was != nil && c.limitsAlone(was, d) {
+		return c.limit(ctx, x, name, was, d)
 	}
 	var e *catalogEntry
 	if err = c.hasRoom(was); err == nil {
@@ -421,9 +425,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	}
 	g, err := x.Growth(spec, measured)
 	if err == nil {
-		if err = x.Feasible(ctx, g); err != nil && ctx.Err() == nil {
-			err = oip.Errorf(oip.Unavailable, "", "no plan can be made with it: %v", err)
-		}
+		err = c.feasible(ctx, x, g)
 	}
 	if err != nil {
 		return nil, err
@@ -457,6 +459,15 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 		return nil, errors.Join(err, c.closeApps(x, e.apps), sameApps(before, x.Spec))
 	}
 	return e, nil
+}
+
+// feasible returns why no plan can be made after a growth; nil when one can.
+func (c *catalog) feasible(ctx context.Context, x *functions.Extension, g *engine.Growth) error {
+	err := x.Feasible(ctx, g)
+	if err != nil && ctx.Err() == nil {
+		err = oip.Errorf(oip.Unavailable, "", "no plan can be made with it: %v", err)
+	}
+	return err
 }
 
 // sameApps reports an app of the spec before that is no longer open.

@@ -63,6 +63,52 @@ func (c *catalog) reload(ctx context.Context) ([]functions.AppChange, error) {
 	return out, ctx.Err()
 }
 
+// limitsAlone reports whether apps that are served differ from what they are to be in nothing that their instances know
+// of: see serving.Spec.WithLimits.
+func (c *catalog) limitsAlone(was *catalogEntry, d *definition) bool {
+	if len(was.apps) == 0 || was.print == "" || was.print != d.print || was.judged != d.judged ||
+		len(was.written) == 0 || len(was.written) != len(d.written) {
+		return false
+	}
+	for k := range was.written {
+		a, b := was.written[k], d.written[k]
+		b.SLO, b.ColdWait, b.MinInstances, b.MaxInstances, b.Demand = a.SLO, a.ColdWait, a.MinInstances, a.MaxInstances,
+			a.Demand
+		if !reflect.DeepEqual(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// limit puts such differences into force. Nothing is loaded for it.
+func (c *catalog) limit(ctx context.Context, x *functions.Extension, name string, was *catalogEntry,
+	d *definition) error {
+	spec := x.Spec
+	for _, a := range was.apps {
+		for k := range d.tables.Spec.Apps {
+			if of := &d.tables.Spec.Apps[k]; of.Name == spec.Apps[a].Name {
+				spec = spec.WithLimits(a, of)
+			}
+		}
+	}
+	g, err := x.Growth(spec, x.Measured)
+	if err == nil {
+		err = c.feasible(ctx, x, g)
+	}
+	if err == nil {
+		err = x.Grow(g, nil)
+	}
+	if err == nil {
+		next := *was
+		next.written = d.written
+		c.mu.Lock()
+		c.entries[name] = &next
+		c.mu.Unlock()
+	}
+	return err
+}
+
 // judgedAnew reports whether profiles say something else of the accuracy of an entry's variants than they did.
 func (c *catalog) judgedAnew(name string, e *catalogEntry) bool {
 	d, err := c.define(name, server.Loading{}, nil)

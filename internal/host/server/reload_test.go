@@ -176,6 +176,15 @@ func TestReload(t *testing.T) {
 	})
 
 	r.says(reloaded + sums)
+	before, _ := r.s.service.Lookup("sums")
+	r.says(reloaded+strings.Replace(sums, "1s", "900ms", 1), functions.AppChange{App: "sums", Change: functions.Changed})
+	if m, _ := r.s.service.Lookup("sums"); m != before || r.s.service.spec.Load().Apps[m.App].SLO.Latency !=
+		900*time.Millisecond {
+		t.Error("another objective alone takes another app, or is not in force")
+	}
+	r.says(reloaded+strings.Replace(sums, "1s", "1us", 1),
+		functions.AppChange{App: "sums", Change: functions.Changed, Error: "no plan can be made"})
+	r.says(reloaded+sums, functions.AppChange{App: "sums", Change: functions.Changed})
 	r.says(reloaded+sums+"      - {name: m1, accuracy: 0.9}\n", functions.AppChange{App: "sums", Change: functions.Changed})
 	if got := fmt.Sprint(r.variants("sums")); got != "[m0 0.8 m1 0.9]" {
 		t.Errorf("variants %s after one was added", got)
