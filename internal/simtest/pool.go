@@ -9,13 +9,9 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// Pool is a cluster of machines of three types that take turns between apps of some variants each, all of them loaded
-// everywhere. Carries is about what it serves, in queries/s, with the fastest variants in batches of 16.
-func Pool(machines, apps, variants int, slo time.Duration) *Cluster {
-	return PartPool(machines, apps, variants, 0, slo)
-}
-
-// PartPool is a Pool whose machines of a type hold a quarter of the apps each, in so many ways; 0 for all of them.
+// PartPool is a cluster of machines of three types that take turns between apps of some variants each. Machines of a
+// type hold a quarter of the apps each, in so many ways; 0 for all of them. Carries is about what it serves, in
+// queries/s, with the fastest variants in batches of 16.
 func PartPool(machines, apps, variants, ways int, slo time.Duration) *Cluster {
 	spec := &serving.Spec{}
 	var place []static.Instance

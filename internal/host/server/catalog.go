@@ -53,7 +53,7 @@ type catalogEntry struct {
 	model   *server.Model
 	temp    string              // folder with files that a client has sent; "" for none
 	at      *serving.Placed     // of its definition; nil for what was there at the start
-	looked  []serving.VariantID // variants that are to be measured while the server is idle
+	later   []serving.VariantID // variants that are to be measured better while the server is idle
 	// Of one that is unloaded: what was measured of its variants, by their numbers in its definition, and whether more
 	// was to be measured.
 	measured  serving.Measurements
@@ -410,7 +410,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 			c.run.Local.Bind(id, machines.ONNXModel(b))
 		}
 	}
-	own, looked, err := c.measuredOf(ctx, x, spec, at, d, was)
+	own, later, err := c.measuredOf(ctx, x, spec, at, d, was)
 	if err != nil {
 		return nil, err
 	}
@@ -437,7 +437,7 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	}
 	e := &catalogEntry{
 		parts: d.parts, print: d.print, written: d.written, judged: d.judged, temp: d.temp, apps: at.Apps, at: at,
-		looked: looked,
+		later: later,
 	}
 	if len(models) != 1 {
 		return nil, oip.Errorf(oip.Internal, "", "%d models came of one", len(models))

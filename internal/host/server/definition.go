@@ -305,12 +305,12 @@ func (c *catalog) measuring(s machines.Site, at *serving.Placed, d *definition) 
 	}
 }
 
-// refineLater has the variants of an entry that were only looked at measured while the server is idle.
+// refineLater has the variants of an entry that are to be measured better measured while the server is idle.
 func (c *catalog) refineLater(spec *serving.Spec, e *catalogEntry, d *definition) {
 	at := e.at
 	sites, _ := c.base.Fleet().Sites()
 	for _, s := range sites {
-		for _, v := range e.looked {
+		for _, v := range e.later {
 			cell := host.VariantOn{Variant: spec.Variants[v].Name, Device: spec.DeviceTypes[s.Device].Name}
 			c.refiner.add(cell, s.Device, unrefined{
 				opened: d.opened, variants: placesOf(spec, []serving.VariantID{v}),

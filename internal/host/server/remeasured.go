@@ -11,25 +11,28 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// measuredOf returns what is measured of the variants of a definition, and which of them were only looked at for it.
-// What was measured of the same file counts still: before it was unloaded, while it runs, or in a profile.
+// measuredOf returns what is measured of the variants of a definition, and which of them are to be measured better. What
+// was measured of the same file counts still: before it was unloaded, while it runs, or in a profile.
 func (c *catalog) measuredOf(ctx context.Context, x *functions.Extension, spec *serving.Spec, at *serving.Placed,
-	d *definition, was *catalogEntry) (own serving.Measurements, looked []serving.VariantID, err error) {
+	d *definition, was *catalogEntry) (own serving.Measurements, later []serving.VariantID, err error) {
 	if was != nil && was.print != "" && was.print == d.print && len(was.measured.Latency) > 0 &&
 		reflect.DeepEqual(was.written, d.written) {
 		if was.unrefined {
-			looked = at.Variants
+			later = at.Variants
 		}
 		return was.measured.Of(func(k serving.VariantID, _ serving.DeviceTypeID) (serving.VariantID, bool) {
 			return at.Variants[k], true
-		}), looked, nil
+		}), later, nil
 	}
+	var looked []serving.VariantID
 	running, profiled := make(map[serving.VariantID]serving.VariantID), make(map[serving.VariantID]serving.VariantID)
 	for k, id := range at.Variants {
 		v := serving.VariantID(k)
 		switch before, same := c.before(x.Spec, was, d, v); {
 		case same:
-			running[before] = id
+			if running[before] = id; c.refiner.pends(x.Spec, before) {
+				later = append(later, id)
+			}
 		case before == serving.None && c.profiled(d, v):
 			profiled[v] = id
 		default:
@@ -50,7 +53,7 @@ func (c *catalog) measuredOf(ctx context.Context, x *functions.Extension, spec *
 			own = own.Replaced(none, seen)
 		}
 	}
-	return own, looked, err
+	return own, append(later, looked...), err
 }
 
 // before returns the running variant in whose place one of a definition comes, by its name, and whether that is of the
