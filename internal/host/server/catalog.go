@@ -36,6 +36,8 @@ type catalog struct {
 	temp    string // folder of models that clients have sent; "" until there is one
 	latest  int    // number of folders made in it
 
+	reloading sync.Mutex // held while the file is read anew
+
 	mu      sync.Mutex
 	entries map[string]*catalogEntry // by the name that clients call
 	file    *config.File             // the latest, with the apps that are not started

@@ -19,6 +19,10 @@ func (c *catalog) reload(ctx context.Context) ([]functions.AppChange, error) {
 	if c.base.Options().Imported {
 		return nil, oip.Errorf(oip.Unsupported, "", "the server was started without a configuration file")
 	}
+	if !c.reloading.TryLock() {
+		return nil, oip.Errorf(oip.Unavailable, "", "the configuration is being read anew already")
+	}
+	defer c.reloading.Unlock()
 	next, err := config.Load(c.base.Name())
 	if err == nil {
 		err = next.SetModels(c.base.Options().Models)
