@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 )
@@ -34,9 +35,9 @@ func (x *Extension) Growth(spec *serving.Spec, measured serving.Measurements) (*
 	return x.manager.growth(spec, measured)
 }
 
-// Feasible returns the reason why no plan could be made after a growth; nil when one can.
-func (x *Extension) Feasible(ctx context.Context, g *engine.Growth) error {
-	return x.manager.host.Feasible(ctx, g)
+// Plan returns a plan as it would be made after a growth, or the reason why none could be.
+func (x *Extension) Plan(ctx context.Context, g *engine.Growth) (*plan.Plan, error) {
+	return x.manager.host.Plan(ctx, g)
 }
 
 // Put puts a spec without new apps into force.

@@ -65,8 +65,8 @@ type Host interface {
 	Bind(v serving.VariantID, f *File)
 	// Describe returns what a model in Python says of itself, and the largest batch that it takes. It runs its code.
 	Describe(ctx context.Context, f *File) (*repository.Described, int, error)
-	// Feasible returns the reason why no plan could be made after a growth; nil when one can.
-	Feasible(ctx context.Context, g *engine.Growth) error
+	// Plan returns a plan as it would be made after a growth, or the reason why none could be.
+	Plan(ctx context.Context, g *engine.Growth) (*plan.Plan, error)
 	// Grow puts a grown spec into force. wiring is that of its new apps' stages; nil where each has one. open lists all
 	// functions that are open in it.
 	Grow(g *engine.Growth, wiring []pipeline.Wiring, open []Live) error
@@ -518,7 +518,7 @@ func (m *Manager) adoptPrepared(ctx context.Context, p *prepared) error {
 	if err != nil {
 		return err
 	}
-	if err := m.host.Feasible(ctx, g); err != nil {
+	if _, err := m.host.Plan(ctx, g); err != nil {
 		if ctx.Err() != nil {
 			return err
 		}

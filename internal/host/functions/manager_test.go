@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/measure/profiler"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
 	"github.com/sluice-serving/sluice/internal/models/repository"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
 	"github.com/sluice-serving/sluice/serving/profile"
@@ -40,7 +41,7 @@ func (h *host) Describe(context.Context, *File) (*repository.Described, int, err
 	return nil, 0, errors.New("no models in Python here")
 }
 
-func (h *host) Feasible(_ context.Context, g *engine.Growth) error { return h.refuses }
+func (h *host) Plan(context.Context, *engine.Growth) (*plan.Plan, error) { return nil, h.refuses }
 
 func (h *host) Grow(g *engine.Growth, _ []pipeline.Wiring, open []Live) error {
 	if n := len(h.grown); n > 0 {

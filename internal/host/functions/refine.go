@@ -126,7 +126,7 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 		if err != nil {
 			return err
 		}
-		if err := m.host.Feasible(ctx, g); err != nil {
+		if _, err := m.host.Plan(ctx, g); err != nil {
 			return errors.Join(fmt.Errorf(
 				"predicted latencies stay, %.0f %% off: no plan can be made with what was measured: %w", 100*off, err),
 				m.savePredictionError(l, off))

@@ -21,6 +21,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/models/repository"
+	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -427,7 +428,13 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	}
 	g, err := x.Growth(spec, measured)
 	if err == nil {
-		err = c.feasible(ctx, x, g)
+		together := slices.Clone(at.Stages)
+		if was != nil {
+			for _, a := range was.apps {
+				together = append(together, x.Spec.Apps[a].Stages...)
+			}
+		}
+		err = c.feasible(ctx, x, g, together)
 	}
 	if err != nil {
 		return nil, err
@@ -463,13 +470,26 @@ func (c *catalog) add(ctx context.Context, x *functions.Extension, d *definition
 	return e, nil
 }
 
-// feasible returns why no plan can be made after a growth; nil when one can.
-func (c *catalog) feasible(ctx context.Context, x *functions.Extension, g *engine.Growth) error {
-	err := x.Feasible(ctx, g)
-	if err != nil && ctx.Err() == nil {
-		err = oip.Errorf(oip.Unavailable, "", "no plan can be made with it: %v", err)
+// feasible returns why no plan can be made after a growth, or none that runs all of some stages; nil when one can. A
+// system that starts instances with the first query need not run any.
+func (c *catalog) feasible(ctx context.Context, x *functions.Extension, g *engine.Growth,
+	stages []serving.StageID) error {
+	made, err := x.Plan(ctx, g)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return oip.Errorf(oip.Unavailable, "", "no plan can be made with it: %v", err)
+	case c.service.wakes():
+		return nil
 	}
-	return err
+	for _, s := range stages {
+		if !slices.ContainsFunc(made.Instances, func(i plan.Instance) bool { return i.Stage == s }) {
+			return oip.Errorf(oip.Unavailable, "", "the machines have no room for stage %q beside what runs, which "+
+				"includes what it is to take the place of: unload something first", g.Spec.Stages[s].Name)
+		}
+	}
+	return nil
 }
 
 // sameApps reports an app of the spec before that is no longer open.

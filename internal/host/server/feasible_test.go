@@ -19,7 +19,7 @@ func TestProposedObjectivesRefuseNoModel(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := x.Feasible(t.Context(), g); (err == nil) != proposed {
+			if _, err := x.Plan(t.Context(), g); (err == nil) != proposed {
 				t.Errorf("proposed: %v, of %v: %v", proposed, serving.Time(1), err)
 			}
 		}

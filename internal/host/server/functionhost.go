@@ -88,8 +88,8 @@ func (h *functionHost) Describe(ctx context.Context, f *functions.File) (*reposi
 // Unbind implements functions.Binder.
 func (h *functionHost) Unbind(v serving.VariantID) { h.run.Unbind(v) }
 
-// Feasible implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
-func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
+// Plan implements functions.Host. It asks a planner of its own, for the demand that the configuration expects.
+func (h *functionHost) Plan(ctx context.Context, g *engine.Growth) (*plan.Plan, error) {
 	s, p := h.service, h.profiled
 	r := plan.Request{Spec: g.Spec, Rates: p.Demand(), Known: &g.Known}
 	for a := range r.Rates {
@@ -108,13 +108,13 @@ func (h *functionHost) Feasible(ctx context.Context, g *engine.Growth) error {
 	untried.Options.Renting.Trials = -1 // whether there is a plan, not the best one
 	planner, err := p.OpenPlanner(untried, p.Policies())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = dataplane.MakePlan(ctx, planner, r)
+	made, err := dataplane.MakePlan(ctx, planner, r)
 	if panicked := (*dataplane.Panic)(nil); errors.As(err, &panicked) {
 		s.trouble(err)
 	}
-	return err
+	return made, err
 }
 
 // Grow implements functions.Host. Clients see a new function after the engine knows it. A deleted one disappears for

@@ -98,7 +98,7 @@ func (c *catalog) limit(ctx context.Context, x *functions.Extension, name string
 	}
 	g, err := x.Growth(spec, x.Measured)
 	if err == nil {
-		err = c.feasible(ctx, x, g)
+		err = c.feasible(ctx, x, g, nil)
 	}
 	if err == nil {
 		err = x.Grow(g, nil)

@@ -263,3 +263,15 @@ func TestReloadTakesUpProfiles(t *testing.T) {
 	}
 	r.says(text)
 }
+
+// Where memory does not hold an app beside what it is to take the place of, a reload says so at once, and that stays.
+func TestReloadNeedsRoom(t *testing.T) {
+	text := strings.Replace(reloaded, "cores: 2", "cores: 2, memory: 100MiB", 1) +
+		strings.Replace(sums, "0.8}", "0.8, memory: 60MiB}", 1)
+	r := serveReloaded(t, text)
+	r.says(strings.Replace(text, "0.8,", "0.7,", 1),
+		functions.AppChange{App: "sums", Change: functions.Changed, Error: `no room for stage "sums"`})
+	if y, err := r.ask("sums"); err != nil || y != 1 {
+		t.Errorf("it answers %v, %v", y, err)
+	}
+}

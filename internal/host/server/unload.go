@@ -91,9 +91,7 @@ const startTimeout = 5 * time.Minute
 func (s *service) awaitReady(ctx context.Context, m *server.Model) error {
 	ctx, done := context.WithTimeout(ctx, startTimeout)
 	defer done()
-	wakes := false
-	s.plane.Inspect(func(e *engine.Engine) { wakes = e.Wakes() })
-	if wakes {
+	if s.wakes() {
 		return nil
 	}
 	var broken *server.Model
@@ -115,6 +113,12 @@ func (s *service) awaitReady(ctx context.Context, m *server.Model) error {
 		return oip.Errorf(oip.Unavailable, "", "it did not become ready: %v", err)
 	}
 	return nil
+}
+
+// wakes reports whether the system starts instances with the first query.
+func (s *service) wakes() (wakes bool) {
+	s.plane.Inspect(func(e *engine.Engine) { wakes = e.Wakes() })
+	return wakes
 }
 
 // waitFor returns when is returns true, or with ctx's error.
