@@ -33,8 +33,9 @@ func TestConfigSchema(t *testing.T) {
 		"model.onnx")); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, errs := sluice(t, "config", "init", filepath.Join("models", "echo", "1", "model.onnx")); code != ExitUsage ||
-		!strings.Contains(errs, "sluice serve --print-config models/echo/1/model.onnx") {
+	file := filepath.Join("models", "echo", "1", "model.onnx")
+	if code, _, errs := sluice(t, "config", "init", file); code != ExitUsage ||
+		!strings.Contains(errs, "sluice serve --print-config "+file) {
 		t.Errorf("a model file: %d %s", code, errs)
 	}
 	const line = "# yaml-language-server: $schema=sluice.schema.json\n"

@@ -13,8 +13,8 @@ import (
 // initConfig prints a file for a model repository, with objectives that follow from measurements if measure is set.
 func initConfig(e *Env, dir string, measure bool) error {
 	if st, err := os.Stat(dir); err == nil && st.Mode().IsRegular() {
-		return fault.Errorf(fault.Usage, "%s is a file: init takes a folder with MODEL/1/model.onnx; of one model `sluice "+
-			"serve --print-config %s` prints the configuration", dir, dir)
+		return fault.Errorf(fault.Usage, "%s is a file: init takes a folder with MODEL/1/model.onnx; of one model "+
+			"`sluice serve --print-config %s` prints the configuration", dir, dir)
 	}
 	text, notes, err := config.Init(dir, config.Found{})
 	if err != nil {

@@ -24,7 +24,8 @@ func TestReload(t *testing.T) {
 		code, status int
 		want         string
 	}{
-		{`{"apps":[{"app":"a","change":"added"},{"app":"b","change":"changed"}]}`, 200, ExitOK, "a: added\nb: changed\n"},
+		{`{"apps":[{"app":"a","change":"added"},{"app":"b","change":"changed"}]}`, 200, ExitOK,
+			"a: added\nb: changed\n"},
 		{`{"apps":null}`, 200, ExitOK, "no app has changed\n"},
 		{`{"apps":[{"app":"a","change":"added"},{"app":"b","change":"changed","error":"too slow"}]}`, 200, ExitFailed,
 			"a: added\nb: not changed: too slow\n"},

@@ -126,8 +126,8 @@ func (c *catalog) judgedAnew(name string, e *catalogEntry) bool {
 // reloading answers requests to read the configuration anew.
 func (s *Server) reloading(w http.ResponseWriter, r *http.Request) {
 	var list []functions.AppChange
-	err := error(oip.Errorf(oip.Unsupported, "", "this server reads its configuration at its start alone: its models do "+
-		"not run in its process, from a repository"))
+	err := error(oip.Errorf(oip.Unsupported, "", "this server reads its configuration at its start alone: its models "+
+		"do not run in its process, from a repository"))
 	if c := s.service.catalog; c != nil {
 		list, err = c.reload(r.Context())
 	}

@@ -177,15 +177,16 @@ func TestReload(t *testing.T) {
 
 	r.says(reloaded + sums)
 	before, _ := r.s.service.Lookup("sums")
-	r.says(reloaded+strings.Replace(sums, "1s", "900ms", 1), functions.AppChange{App: "sums", Change: functions.Changed})
+	changed := functions.AppChange{App: "sums", Change: functions.Changed}
+	r.says(reloaded+strings.Replace(sums, "1s", "900ms", 1), changed)
 	if m, _ := r.s.service.Lookup("sums"); m != before || r.s.service.spec.Load().Apps[m.App].SLO.Latency !=
 		900*time.Millisecond {
 		t.Error("another objective alone takes another app, or is not in force")
 	}
 	r.says(reloaded+strings.Replace(sums, "1s", "1us", 1),
 		functions.AppChange{App: "sums", Change: functions.Changed, Error: "no plan can be made"})
-	r.says(reloaded+sums, functions.AppChange{App: "sums", Change: functions.Changed})
-	r.says(reloaded+sums+"      - {name: m1, accuracy: 0.9}\n", functions.AppChange{App: "sums", Change: functions.Changed})
+	r.says(reloaded+sums, changed)
+	r.says(reloaded+sums+"      - {name: m1, accuracy: 0.9}\n", changed)
 	if got := fmt.Sprint(r.variants("sums")); got != "[m0 0.8 m1 0.9]" {
 		t.Errorf("variants %s after one was added", got)
 	}
@@ -199,8 +200,7 @@ func TestReload(t *testing.T) {
       - {name: first, variants: [{name: m0, accuracy: 0.8}, {name: m1, accuracy: 0.9}], next: [{to: second}]}
       - {name: second, inputs: {x: y}, variants: [{name: m2, accuracy: 1}]}
 `
-	r.says(reloaded+sums+twice, functions.AppChange{App: "sums", Change: functions.Changed},
-		functions.AppChange{App: "twice", Change: functions.Added})
+	r.says(reloaded+sums+twice, changed, functions.AppChange{App: "twice", Change: functions.Added})
 	if got := fmt.Sprint(r.variants("sums"), r.variants("twice")); got != "[m0 0.8] [m0 0.8 m1 0.9 m2 1]" {
 		t.Errorf("variants %s after one was taken away, and an app was added", got)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-serving/sluice/serving"
 )
 
-// measuredOf returns what is measured of the variants of a definition, and which of them are to be measured better. What
-// was measured of the same file counts still: before it was unloaded, while it runs, or in a profile.
+// measuredOf returns what is measured of the variants of a definition, and which of them are to be measured better.
+// What was measured of the same file counts still: before it was unloaded, while it runs, or in a profile.
 func (c *catalog) measuredOf(ctx context.Context, x *functions.Extension, spec *serving.Spec, at *serving.Placed,
 	d *definition, was *catalogEntry) (own serving.Measurements, later []serving.VariantID, err error) {
 	if was != nil && was.print != "" && was.print == d.print && len(was.measured.Latency) > 0 &&

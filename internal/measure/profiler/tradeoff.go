@@ -20,11 +20,12 @@ type Tradeoff struct {
 // Answers is how often queries are answered.
 type Answers int
 
+// How often queries are answered. Foretold is as Twice if it were known beforehand, at no cost, which queries a variant
+// is unsure of, so that they have the second answer alone: the most that a predictor before the variants may bring (as
+// in HADIS, arXiv 2509.00642).
 const (
-	Once  Answers = iota
-	Twice         // what a variant is unsure of is answered again
-	// Foretold is as Twice if it were known beforehand, at no cost, which queries those are, so that they have the second
-	// answer alone: the most that a predictor before the variants may bring (as in HADIS, arXiv 2509.00642).
+	Once Answers = iota
+	Twice
 	Foretold
 )
 

@@ -46,7 +46,7 @@ type option struct {
 	slots   int       // batches at once that carry most
 	need    int64     // bytes
 	loss    float64   // of accuracy, relative to the stage's best
-	rates   []float64 // by class of the app, items/s of a machine; nil for a variant below the floor, or that serves none
+	rates   []float64 // by class of the app, items/s of a machine; nil where it is below the floor, or serves none
 	seconds []float64 // by index in problem.unsure of its stage: second answers/s of a machine
 	load    time.Duration
 	start   time.Duration // part of load: of a machine that has to be had first

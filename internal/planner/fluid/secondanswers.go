@@ -67,9 +67,9 @@ func (u *unsure) gains(v serving.VariantID, best float64) (sum float64) {
 	return sum / (u.share * best)
 }
 
-// findLeasts finds out by how much second answers may make the answers of a stage better than those of its best variant,
-// which are no loss: a loss below 0. Losses count from there on. Else it would pay to answer more queries than come, for
-// the sake of second answers to them.
+// findLeasts finds out by how much second answers may make the answers of a stage better than those of its best
+// variant, which are no loss: a loss below 0. Losses count from there on. Else it would pay to answer more queries than
+// come, for the sake of second answers to them.
 func (m *problem) findLeasts() {
 	for s := range m.unsure {
 		best := m.spec.BestOfStage(serving.StageID(s))

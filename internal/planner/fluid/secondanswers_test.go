@@ -125,7 +125,8 @@ func TestSecondAnswersOfLargeQueries(t *testing.T) {
 	p := w.plan(t, Planner{Options: Options{SecondAnswers: true, Certain: true}}, nil)
 	y := p.Forecast.Second
 	if math.Abs(p.Forecast.Accuracy-1) > 1e-4 || y == nil || y.Shares[0] > 0.2+1e-4 || y.Gains[0] > 0.2+1e-4 {
-		t.Errorf("accuracy %v, second answers %+v, want 1, for at most 0.2, that add at most 0.2", p.Forecast.Accuracy, y)
+		t.Errorf("accuracy %v, second answers %+v, want 1, for at most 0.2, that add at most 0.2",
+			p.Forecast.Accuracy, y)
 	}
 	w.Stages[0].Confidences = nil
 	w.Apps[0].Mix = serving.Mix{Sizes: []int32{8, 9, 10, 11, 12, 13}, Shares: []float64{.15, .17, .17, .17, .17, .17}}
