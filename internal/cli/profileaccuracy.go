@@ -100,6 +100,7 @@ func printTradeoffs(e *Env, f *profiler.File) {
 	}
 	for _, d := range profiledDevices(f) {
 		alone, with := f.Tradeoffs(d, profiler.Once), f.Tradeoffs(d, profiler.Twice)
+		foretold := f.Tradeoffs(d, profiler.Foretold)
 		if len(alone) == 0 {
 			continue
 		}
@@ -114,9 +115,9 @@ func printTradeoffs(e *Env, f *profiler.File) {
 			if y.Second != "" {
 				by = fmt.Sprintf("%s, then %s for %s", y.First, y.Second, quantity.Percent(y.Share))
 			}
-			foretold, _ := profiler.TimeFor(f.Tradeoffs(d, profiler.Foretold), x.Accuracy)
+			limit, _ := profiler.TimeFor(foretold, x.Accuracy)
 			fmt.Fprintf(t, "%.4f\t%s\t%.3f\t%s\t%.3f\t%.2f\t%.3f\t\n", x.Accuracy, x.First, x.Time, by, least,
-				x.Time/least, foretold)
+				x.Time/least, limit)
 		}
 		_ = t.Flush()
 	}

@@ -233,12 +233,17 @@ func (p variantPlace) is(spec *serving.Spec, name string) bool {
 	return v.Name == name && v.Generation == p.generation && !v.Retired && !spec.Apps[appOf(spec, p.id)].Closed
 }
 
+// isOf returns what tells the places of some variants from others.
+func isOf(spec *serving.Spec, variants ...serving.VariantID) func(variantPlace) bool {
+	places := placesOf(spec, variants)
+	return func(p variantPlace) bool { return slices.Contains(places, p) }
+}
+
 // pends reports whether a variant is still to be measured.
 func (r *refiner) pends(spec *serving.Spec, v serving.VariantID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	places := placesOf(spec, []serving.VariantID{v})
-	is := func(p variantPlace) bool { return slices.Contains(places, p) }
+	is := isOf(spec, v)
 	for _, x := range r.rest {
 		if slices.ContainsFunc(x.variants, is) {
 			return true
@@ -253,7 +258,7 @@ func (r *refiner) pends(spec *serving.Spec, v serving.VariantID) bool {
 func (r *refiner) drop(spec *serving.Spec, variants []serving.VariantID) (some bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	is := func(p variantPlace) bool { return slices.Contains(placesOf(spec, variants), p) }
+	is := isOf(spec, variants...)
 	for cell, x := range r.rest {
 		if !slices.ContainsFunc(x.variants, is) {
 			continue
