@@ -24,6 +24,7 @@ func nodeCommand() command {
 Serves the models of a folder laid out as NAME/VERSION/model.onnx or NAME/VERSION/model.py over the Open
 Inference Protocol, loads and unloads them as it is asked, and runs each request at once, as it comes: it does
 not batch, queue or drop. That is what a dispatcher does, such as sluice serve with workers of kind supplied.
+A load may have the model's configuration and file with it, as loads of Triton may; the repository can be empty.
 It is ready when what --load names is warm. On SIGTERM it finishes what runs, and exits.
 Everybody who reaches it may load models: its addresses are for the dispatcher alone.`,
 		examples: "sluice node models/\nsluice node --grpc 127.0.0.1:9001 --load '*' models/",
@@ -47,6 +48,8 @@ Everybody who reaches it may load models: its addresses are for the dispatcher a
 			})
 			fs.StringVar(&c.Python.Interpreter, "interpreter", "", "Python for models in Python; the first that "+
 				"has numpy where it is not given")
+			fs.BoolVar(&c.SentPython, "sent-python", false, "take files of Python with a load: they are code of "+
+				"whoever reaches the node")
 			fetch := fs.String("fetch", "", "`program` with arguments, apart by spaces, that fetches a model that the "+
 				"repository lacks: it gets --to, the repository, and the model's name; none without")
 			base := fs.Duration("fake", 0, "answer for any model with copies of the inputs, each run taking this "+

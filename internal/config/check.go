@@ -192,11 +192,9 @@ func (c *checker) apps() {
 	c.need(len(f.Apps) > 0 || f.Store != "" || f.Models.Changes(), "apps",
 		"is missing: list at least one app, or name a store for functions")
 	for i, w := range f.Workers {
-		if f.Store != "" && (w.Backend.Kind == "openinference" || w.Backend.Kind == kindSupplied) {
-			c.addf(at("workers", i)+".backend.kind",
-				"is %s, which cannot run the functions of a store: their models are files of this process",
-				w.Backend.Kind)
-		}
+		c.need(f.Store == "" || w.Backend.Kind != "openinference" || w.Backend.LoadModels,
+			at("workers", i)+".backend.load_models", "must be true with a store: its functions go to the server with "+
+				"a load")
 	}
 	seen := names{}
 	for i := range f.Apps {

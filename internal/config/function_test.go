@@ -81,7 +81,11 @@ func TestAppsOrStore(t *testing.T) {
 	}
 	text = strings.Replace(text, "{name: w}", "{name: w, backend: {kind: openinference, address: \"a:1\"}}", 1)
 	if _, err := Parse([]byte(text+"store: data\n"), "s.yaml"); err == nil ||
-		!strings.Contains(err.Error(), "cannot run the functions") {
+		!strings.Contains(err.Error(), "load_models: must be true") {
+		t.Error(err)
+	}
+	text = strings.Replace(text, "kind: openinference", "load_models: true, kind: openinference", 1)
+	if _, err := Parse([]byte(text+"store: data\n"), "s.yaml"); err != nil {
 		t.Error(err)
 	}
 }

@@ -118,13 +118,6 @@ func (s *Server) loadAsked(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (l *Loading) add(file string, data []byte) {
-	if l.Files == nil {
-		l.Files = make(map[string][]byte)
-	}
-	l.Files[file] = data
-}
-
 // postUnload unloads a model for a caller who may.
 func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
 	if err := s.mayControl(r); err != nil {

@@ -38,14 +38,6 @@ type Service interface {
 	Statistics(m *Model) []VersionStatistics
 }
 
-// Loading is what a client sends with a model to load, in place of what the repository has; empty for nothing.
-type Loading struct {
-	Config []byte            // the model's configuration as JSON; nil for that of the repository
-	Files  map[string][]byte // contents by VERSION/NAME; empty for the files of the repository
-	// Settings are the parameters of ours, as text, by their names without SettingPrefix.
-	Settings map[string]string
-}
-
 // Model is an app as clients see it.
 type Model struct {
 	Name string

@@ -47,11 +47,13 @@ type File struct {
 	Batched bool   // the first dimension counts items
 	Python  bool   // it is a file of Python, else one of ONNX
 	Class   string // in a file of Python; "" is its only one
+	// MaxBatch is the largest batch in items.
+	MaxBatch int
 }
 
-// fileOf returns the file of a function.
-func (c *Config) fileOf(x *store.Function, d *repository.Described) File {
-	f := File{Path: c.Store.ModelPath(x.Model.SHA256), Python: x.Python, Class: x.Class}
+// fileOf returns the file of a function with a largest batch. d is nil where it is not known yet.
+func (c *Config) fileOf(x *store.Function, d *repository.Described, most int) File {
+	f := File{Path: c.Store.ModelPath(x.Model.SHA256), Python: x.Python, Class: x.Class, MaxBatch: most}
 	if d != nil {
 		f.Batched = d.Batched
 	}
@@ -233,7 +235,7 @@ type prepared struct {
 // Config.Quick if quick is set and that can. It changes nothing, and others may change the spec meanwhile.
 func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*prepared, error) {
 	p := &prepared{Function: x}
-	file := m.c.fileOf(&x, nil)
+	file := m.c.fileOf(&x, nil, 0)
 	var err error
 	if x.Python {
 		most := 0
@@ -263,7 +265,8 @@ func (m *Manager) prepare(ctx context.Context, x store.Function, quick bool) (*p
 	if err != nil || x.Profile != nil || m.c.Predictor == nil {
 		return p, err
 	}
-	subject := &Subject{Spec: n.spec, Variant: l.Variant, File: m.c.fileOf(&x, p.Described), Described: p.Described}
+	subject := &Subject{Spec: n.spec, Variant: l.Variant, File: m.c.fileOf(&x, p.Described, p.variant.MaxBatch),
+		Described: p.Described}
 	if err := m.addLatencies(ctx, p, subject, quick); err != nil {
 		return p, err
 	}
@@ -289,7 +292,7 @@ func (m *Manager) withFunction(p *prepared, free *serving.Free) (*grown, *Live, 
 	if err != nil {
 		return nil, nil, err
 	}
-	file := m.c.fileOf(&p.Function, p.Described)
+	file := m.c.fileOf(&p.Function, p.Described, p.variant.MaxBatch)
 	m.host.Bind(l.Variant, &file)
 	if l.Profile != nil {
 		if n.measured, err = withProfile(n.spec, l.Variant, n.measured, l.Profile); err != nil {

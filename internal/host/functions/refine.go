@@ -91,7 +91,8 @@ func (m *Manager) refine(ctx context.Context, l *Live) error {
 	var failed error
 	err := m.underway.measure(ctx, func() {
 		f, failed = m.c.Predictor.Predict(ctx, &Subject{
-			Spec: spec, Variant: l.Variant, File: m.c.fileOf(&l.Function, l.Described), Described: l.Described,
+			Spec: spec, Variant: l.Variant, Described: l.Described,
+			File: m.c.fileOf(&l.Function, l.Described, spec.Variants[l.Variant].MaxBatch),
 		})
 	})
 	if err == nil {

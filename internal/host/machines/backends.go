@@ -41,6 +41,7 @@ type Backends struct {
 	Python  []*python.Backend // by WorkerID: models in Python; nil for a fake worker
 	// functions are the variants that are functions, of all workers. Nil when there are none and none can come.
 	Functions *builtin.Functions
+	Sent      *openinference.Sent // models that other servers get from here with their loads
 	Supplied  []*supplied.Backend // by WorkerID; nil for a worker whose machine is there
 	News      *machineNews        // of supplied machines; nil without any
 	Processes *process.Supply     // machines that are started here; nil without any
@@ -58,6 +59,7 @@ func (b *Backends) Over(f func(serving.WorkerID, dataplane.Backend) dataplane.Ba
 
 // Unbind forgets what runs as a variant. Instances that run keep it.
 func (b *Backends) Unbind(v serving.VariantID) {
+	b.Sent.Unbind(v)
 	if b.Local != nil {
 		b.Local.Unbind(v)
 	}
@@ -83,7 +85,7 @@ func (f *Fleet) Backends(log *slog.Logger) (*Backends, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Backends{Fleet: f, models: make([]dataplane.Backend, len(kinds)), has: has}
+	out := &Backends{Fleet: f, models: make([]dataplane.Backend, len(kinds)), has: has, Sent: &openinference.Sent{}}
 	out.Python = make([]*python.Backend, len(kinds))
 	if own := f.Functions(); len(own) > 0 || f.File.Models.Repository != "" {
 		out.Functions = builtin.NewFunctions(own)
@@ -94,7 +96,7 @@ func (f *Fleet) Backends(log *slog.Logger) (*Backends, error) {
 		case b.Kind == KindFake:
 			out.models[at], err = f.fake(b)
 		case b.Kind == kindRemote:
-			out.models[at], err = f.remote(b, log)
+			out.models[at], err = out.remote(b, log)
 		case b.Kind == kindSupplied:
 			if err = out.supply(serving.WorkerID(at), log); err == nil {
 				out.models[at] = out.Supplied[at]
@@ -206,7 +208,8 @@ func (f *Fleet) fake(b config.Backend) (dataplane.Backend, error) {
 }
 
 // remote makes a backend for a server that speaks the Open Inference Protocol.
-func (f *Fleet) remote(b config.Backend, log *slog.Logger) (*openinference.Backend, error) {
+func (b *Backends) remote(c config.Backend, log *slog.Logger) (*openinference.Backend, error) {
+	f := b.Fleet
 	trouble := func(error) {}
 	if log != nil {
 		trouble = func(err error) { log.Warn("trouble", "error", err) }
@@ -218,7 +221,7 @@ func (f *Fleet) remote(b config.Backend, log *slog.Logger) (*openinference.Backe
 			Whole: x.Rows > 0, Batched: x.Batched && f.Tables.Spec.Variants[v].MaxBatch > 1}
 	}
 	return openinference.New(openinference.Config{
-		Address: b.Address, TLS: b.TLS, CA: b.CA, LoadModels: b.LoadModels, Models: models,
+		Address: c.Address, TLS: c.TLS, CA: c.CA, LoadModels: c.LoadModels, Models: models, Sent: b.Sent,
 		Trouble: trouble, Dial: f.Net.Dialer,
 	})
 }

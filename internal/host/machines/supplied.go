@@ -33,9 +33,9 @@ func (b *Backends) supply(w serving.WorkerID, log *slog.Logger) error {
 	b.Supplied[w] = supplied.New(supplied.Config{
 		Worker: provider.Worker{Name: worker.Name, DeviceType: device.Name},
 		Supply: from, Linger: time.Duration(c.Linger), Keep: device.Tenure != serving.Rented,
-		ModelOf: func(v serving.VariantID) string { return f.Tables.Variants[v].Model },
+		ModelOf: b.modelOf,
 		Connect: func(address string) (supplied.Server, error) {
-			return f.remote(config.Backend{Address: address, LoadModels: true}, log)
+			return b.remote(config.Backend{Address: address, LoadModels: true}, log)
 		},
 		Had: func(m provider.Machine, err error) {
 			news.tell(func(p *dataplane.Plane) { had(p, w, m, err) })
@@ -43,6 +43,14 @@ func (b *Backends) supply(w serving.WorkerID, log *slog.Logger) error {
 		Trouble: f.teller(log),
 	})
 	return nil
+}
+
+// modelOf returns the name of a variant's model in the repositories of machines; "" for one that is sent to them.
+func (b *Backends) modelOf(v serving.VariantID) string {
+	if b.Sent.Has(v) || int(v) >= len(b.Fleet.Tables.Variants) || v < 0 {
+		return ""
+	}
+	return b.Fleet.Tables.Variants[v].Model
 }
 
 // supplyOf returns what supplies the machine of a worker: the caller of this package, else the worker's command.

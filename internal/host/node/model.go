@@ -18,6 +18,7 @@ type model struct {
 	seen     *server.Model
 	variants []serving.VariantID // the version that answers who names none first
 	launch   func(context.Context, settings) (dataplane.Runner, error)
+	sent     string      // the folder of its files, if they came with the load; else ""
 	broken   atomic.Bool // a runner is lost: only a load makes it work again
 
 	free    chan dataplane.Runner // room for mostSlots
@@ -66,7 +67,7 @@ func (m *model) close() error {
 		errs = append(errs, r.Close())
 	}
 	m.runners = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, removed(m.sent))...)
 }
 
 // run runs a batch as it came.

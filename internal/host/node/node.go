@@ -36,6 +36,8 @@ type Config struct {
 	Device onnx.Device
 	// Python says how models in Python are run. Its Models are not used.
 	Python python.Config
+	// SentPython takes files of Python with a load. They are code of whoever reaches the node.
+	SentPython bool
 	// Fake, if not nil, stands in for all models: it answers loads of any name, and takes no repository.
 	Fake dataplane.Backend
 	// Fetch puts a model that the repository lacks into a folder of it, which it makes; nil where nothing is fetched.
@@ -104,7 +106,8 @@ func New(c Config) (*Node, error) {
 		c.Server.IdleTimeout = unlimited
 	}
 	c.Server.Extensions = append(slices.Clone(c.Server.Extensions), Extension)
-	c.Server.Output = math.MaxInt64 // who sends queries here bounds their outputs
+	c.Server.MaxRequest = math.MaxInt32 // a load may have the model's file
+	c.Server.Output = math.MaxInt64     // who sends queries here bounds their outputs
 	n.front, err = server.New(c.Server, n)
 	return n, err
 }
@@ -188,10 +191,6 @@ func (n *Node) turn(ctx context.Context, name string) (done func(), err error) {
 
 // Load implements server.Service: it returns when the model is warm for what is asked.
 func (n *Node) Load(ctx context.Context, name string, how server.Loading) error {
-	if how.Config != nil || len(how.Files) > 0 {
-		return oip.Errorf(oip.Unsupported, "parameters", "this node takes no configurations and files with a load: "+
-			"put them into its repository")
-	}
 	want, err := settingsOf(how.Settings)
 	if err != nil {
 		return err
@@ -199,9 +198,13 @@ func (n *Node) Load(ctx context.Context, name string, how server.Loading) error 
 	if err := repository.CheckName(name); err != nil {
 		return oip.Errorf(oip.NotFound, "", "%v", err)
 	}
-	done, err := n.turn(ctx, name)
+	sent, err := n.put(name, &how)
 	if err != nil {
 		return err
+	}
+	done, err := n.turn(ctx, name)
+	if err != nil {
+		return errors.Join(err, removed(sent))
 	}
 	defer done()
 	owner, remote := server.Owner(ctx)
@@ -209,17 +212,17 @@ func (n *Node) Load(ctx context.Context, name string, how server.Loading) error 
 	n.mu.Lock()
 	m := n.models[name]
 	n.mu.Unlock()
-	if m != nil && !m.broken.Load() {
+	if m != nil && !m.broken.Load() && sent == "" {
 		return m.widen(ctx, want)
 	}
-	if m != nil {
+	if m != nil { // a broken one, or one of which another file has been sent
 		n.forget(m)
 		if err := m.close(); err != nil {
-			n.log.Warn("a broken model is not released", "model", name, "error", err)
+			n.log.Warn("a model is not released", "model", name, "error", err)
 		}
 	}
 	began := time.Now()
-	m, err = n.open(ctx, name, want)
+	m, err = n.open(ctx, name, sent, want)
 	if err != nil {
 		n.log.Warn("a model is not loaded", "model", name, "error", err)
 		return err

@@ -30,14 +30,17 @@ const pythonFile = "model.py"
 // defaultWarm is the largest batch that is warmed up where neither the load nor the model bounds it.
 const defaultWarm = 8
 
-// open loads a model of the repository, which is fetched first if it is not there.
-func (n *Node) open(ctx context.Context, name string, want settings) (*model, error) {
-	if n.c.Fake == nil {
+// open loads a model of the repository, which is fetched first if it is not there, or of the folder sent, unless that
+// is "". The model removes that folder when it is closed.
+func (n *Node) open(ctx context.Context, name, sent string, want settings) (*model, error) {
+	m := &model{free: make(chan dataplane.Runner, mostSlots), seen: &server.Model{Name: name}, sent: sent}
+	from := sent
+	if from == "" {
+		from = n.c.Repository
 		if err := n.fetch(ctx, name, want); err != nil {
 			return nil, err
 		}
 	}
-	m := &model{free: make(chan dataplane.Runner, mostSlots), seen: &server.Model{Name: name}}
 	var backend dataplane.Backend
 	var err error
 	if n.c.Fake != nil {
@@ -45,13 +48,16 @@ func (n *Node) open(ctx context.Context, name string, want settings) (*model, er
 		v := n.number(m, 1)
 		m.seen.Versions = []server.Version{{Variant: v, Name: name, Version: "1"}}
 		m.seen.Platform, m.seen.Batched, m.seen.MaxBatch = "fake", true, mostBatch
-	} else if source, version := n.pythonSource(name); source != "" {
-		backend, err = n.openPython(ctx, m, source, version)
+	} else if path, version := pythonSource(filepath.Join(from, name)); path != "" {
+		if sent != "" {
+			path = python.Stored(path, want.class)
+		}
+		backend, err = n.openPython(ctx, m, path, version)
 	} else {
-		backend, err = n.openONNX(m)
+		backend, err = n.openONNX(m, from)
 	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, m.close())
 	}
 	m.launch = n.launcher(backend, m)
 	if want.batch > m.seen.MaxBatch && m.seen.Batched && m.seen.Config.GetMaxBatchSize() == 0 {
@@ -97,6 +103,9 @@ func (n *Node) launcher(backend dataplane.Backend, m *model) func(context.Contex
 // fetch puts a model into the repository if it is not there.
 func (n *Node) fetch(ctx context.Context, name string, want settings) error {
 	folder := filepath.Join(n.c.Repository, name)
+	if n.c.Fake != nil {
+		return nil
+	}
 	if _, err := os.Stat(folder); err == nil || n.c.Fetch == nil && want.uri == "" {
 		return nil
 	}
@@ -110,8 +119,8 @@ func (n *Node) fetch(ctx context.Context, name string, want settings) error {
 }
 
 // openONNX describes a model of ONNX files and binds each of its versions to a variant.
-func (n *Node) openONNX(m *model) (dataplane.Backend, error) {
-	repo, err := repository.Open(n.c.Repository)
+func (n *Node) openONNX(m *model, from string) (dataplane.Backend, error) {
+	repo, err := repository.Open(from)
 	if err != nil {
 		return nil, err
 	}
@@ -163,9 +172,8 @@ func (n *Node) onnxBackend() (*onnx.Backend, error) {
 	return b, nil
 }
 
-// pythonSource returns the file and the version of a model in Python, or nothing for a model of another kind.
-func (n *Node) pythonSource(name string) (path, version string) {
-	folder := filepath.Join(n.c.Repository, name)
+// pythonSource returns the file and the version of the model in a folder, or nothing if it is not in Python.
+func pythonSource(folder string) (path, version string) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return "", ""

@@ -13,6 +13,7 @@ const (
 	CoresSetting  = "cores"  // threads of a run
 	URISetting    = "uri"    // where the model is to be fetched from, if the repository lacks it
 	DigestSetting = "digest" // of what is fetched: sha256:HEX
+	ClassSetting  = "class"  // in a file of Python that is sent with the load
 )
 
 // Bounds of settings.
@@ -24,7 +25,7 @@ const (
 
 type settings struct {
 	slots, batch, cores int // 0 where the load does not say
-	uri, digest         string
+	uri, digest, class  string
 }
 
 // settingsOf reads the settings of a load. It passes over those that it does not know: they are of a later version.
@@ -43,6 +44,7 @@ func settingsOf(given map[string]string) (s settings, err error) {
 	s = settings{
 		slots: number(SlotsSetting, mostSlots), batch: number(BatchSetting, mostBatch),
 		cores: number(CoresSetting, mostCores), uri: given[URISetting], digest: given[DigestSetting],
+		class: given[ClassSetting],
 	}
 	return s, err
 }

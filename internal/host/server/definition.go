@@ -13,9 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/encoding/prototext"
-
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/server"
@@ -64,12 +61,12 @@ func (c *catalog) define(name string, how server.Loading, whole map[string]bool)
 	d := &definition{
 		sent: how.Config != nil || len(how.Files) > 0, failed: make(map[host.VariantOn]*profiler.Failure),
 	}
-	given, err := configGiven(name, how)
+	given, err := how.ModelConfig(name)
 	if err != nil {
 		return nil, err
 	}
 	if len(how.Files) > 0 {
-		if d.temp, err = c.put(name, given, how.Files); err != nil {
+		if d.temp, err = c.put(name, given, &how); err != nil {
 			return nil, err
 		}
 		d.repo, err = repository.Open(d.temp)
@@ -183,32 +180,9 @@ func asNotFound(repo *repository.Repository, name string, err error) error {
 	return oip.Errorf(oip.Invalid, "", "%v", err)
 }
 
-// configGiven reads the configuration that a client has sent; nil for none.
-func configGiven(name string, how server.Loading) (*pb.ModelConfig, error) {
-	if how.Config == nil {
-		if len(how.Files) > 0 {
-			return nil, oip.Errorf(oip.Invalid, "parameters.config",
-				"is missing: files that are sent need the configuration of their model")
-		}
-		return nil, nil
-	}
-	if len(how.Config) > repository.MaxConfigBytes {
-		return nil, oip.Errorf(oip.TooLarge, "parameters.config", "has %d bytes, more than %d", len(how.Config),
-			repository.MaxConfigBytes)
-	}
-	given := &pb.ModelConfig{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(how.Config, given); err != nil {
-		return nil, oip.Errorf(oip.Invalid, "parameters.config", "is no model configuration as JSON: %v", err)
-	}
-	if given.Name == "" {
-		given.Name = name
-	}
-	return given, nil
-}
-
 // put writes a model that a client has sent as a repository of its own, and returns its folder. Runtimes read models
 // from files.
-func (c *catalog) put(name string, given *pb.ModelConfig, files map[string][]byte) (_ string, err error) {
+func (c *catalog) put(name string, given *pb.ModelConfig, how *server.Loading) (_ string, err error) {
 	if c.temp == "" {
 		if c.temp, err = os.MkdirTemp("", "sluice-models-"); err != nil {
 			return "", err
@@ -216,32 +190,7 @@ func (c *catalog) put(name string, given *pb.ModelConfig, files map[string][]byt
 	}
 	c.latest++
 	dir := filepath.Join(c.temp, strconv.Itoa(c.latest))
-	text, err := prototext.Marshal(given)
-	if err == nil {
-		err = os.MkdirAll(filepath.Join(dir, name), 0o700)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, name, "config.pbtxt"), text, 0o600)
-	}
-	for path, data := range files {
-		if err != nil {
-			break
-		}
-		version, file, ok := strings.Cut(path, "/")
-		if n, bad := strconv.ParseInt(version, 10, 64); !ok || bad != nil || n < 1 || file == "" ||
-			!filepath.IsLocal(file) || strings.ContainsAny(file, "/\\\x00") {
-			err = oip.Errorf(oip.Internal, fmt.Sprintf("parameters.file:%.100s", path),
-				"want file:VERSION/NAME, such as file:1/model.onnx")
-			break
-		}
-		if err = os.MkdirAll(filepath.Join(dir, name, version), 0o700); err == nil {
-			err = os.WriteFile(filepath.Join(dir, name, version, file), data, 0o600)
-		}
-	}
-	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
-	}
-	return dir, nil
+	return dir, how.Put(dir, name, given)
 }
 
 // errUnbatched has the models of a definition that were found not to batch.

@@ -18,6 +18,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host/machines"
 	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/internal/runtime/onnx"
+	"github.com/sluice-serving/sluice/internal/runtime/openinference"
 	"github.com/sluice-serving/sluice/internal/runtime/python"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -52,6 +53,7 @@ func (h *functionHost) begin(s *service) {
 // Bind implements functions.Host.
 func (h *functionHost) Bind(v serving.VariantID, f *functions.File) {
 	h.run.Unbind(v) // another kind of model may have had its place
+	h.run.Sent.Bind(v, sentModel(f))
 	switch {
 	case f.Python:
 		for _, p := range h.run.Python {
@@ -64,10 +66,29 @@ func (h *functionHost) Bind(v serving.VariantID, f *functions.File) {
 	}
 }
 
+// sentModel is a deployed file as servers of others get it.
+func sentModel(f *functions.File) openinference.SentModel {
+	m := openinference.SentModel{
+		Name: "fn-" + shortSum(f), Path: f.Path, Python: f.Python, Class: f.Class,
+	}
+	if f.Batched {
+		m.MaxBatch = max(f.MaxBatch, 1)
+		m.Name += fmt.Sprint("-b", m.MaxBatch)
+	}
+	if f.Class != "" {
+		m.Name += "-" + f.Class
+	}
+	return m
+}
+
+// shortSum is the beginning of the sum of a file's content, which is its name.
+func shortSum(f *functions.File) string {
+	return fmt.Sprintf("%.12s", strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path)))
+}
+
 // pythonModel is a deployed file of Python as a model.
 func pythonModel(f *functions.File) python.Model {
-	sum := strings.TrimSuffix(filepath.Base(f.Path), filepath.Ext(f.Path))
-	return python.Model{Name: fmt.Sprintf("%.12s", sum), Source: "stored:" + f.Path + ":" + f.Class}
+	return python.Model{Name: shortSum(f), Source: python.Stored(f.Path, f.Class)}
 }
 
 // Describe implements functions.Host.

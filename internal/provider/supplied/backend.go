@@ -26,7 +26,8 @@ type Config struct {
 	Linger time.Duration
 	// Keep never gives the machine back, as where it is paid for anyway.
 	Keep bool
-	// ModelOf returns the name of a variant's model on servers; nil where no machine has models when it is ready.
+	// ModelOf returns the name of a variant's model on servers, "" for one that no machine has when it is ready; nil
+	// where none has any.
 	ModelOf func(serving.VariantID) string
 	// Connect returns what runs instances on the server at an address.
 	Connect func(address string) (Server, error)
@@ -145,7 +146,9 @@ func (b *Backend) current(ctx context.Context, first []serving.VariantID) (*mach
 		w := b.c.Worker
 		if b.c.ModelOf != nil {
 			for _, v := range first {
-				w.Models = append(w.Models, b.c.ModelOf(v))
+				if name := b.c.ModelOf(v); name != "" {
+					w.Models = append(w.Models, name)
+				}
 			}
 		}
 		go b.acquire(m, w)

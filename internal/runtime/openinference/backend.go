@@ -47,6 +47,7 @@ type Model struct {
 	// Batched says that queries may share a batch: every output then has a row for every item, also where one query is
 	// alone.
 	Batched bool
+	sent    *SentModel // nil for a model that the server has
 }
 
 // Config is the address of a server and the models that it serves.
@@ -59,6 +60,9 @@ type Config struct {
 	// LoadModels asks the server to load and unload models; otherwise they must be loaded already.
 	LoadModels bool
 	Models     map[serving.VariantID]Model
+	// Sent has the models of variants that are sent to the server, beside Models and before them; nil for none. It needs
+	// LoadModels.
+	Sent *Sent
 	// CallTimeout bounds one inference (default 60 s), PollEvery is the time between two checks whether a model is
 	// ready (default 100 ms), MaxMessage the largest answer in bytes (default 64 MiB).
 	CallTimeout, PollEvery time.Duration
@@ -73,6 +77,7 @@ type Backend struct {
 	c           Config
 	credentials credentials.TransportCredentials
 	users       users
+	copies      copies
 	detached    atomic.Bool
 	owner       string // names this backend to nodes of sluice
 }
@@ -138,6 +143,9 @@ func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error
 }
 
 func (b *Backend) model(v serving.VariantID) (Model, error) {
+	if s := b.c.Sent.of(v); s != nil {
+		return Model{Name: s.Name, Batched: s.MaxBatch > 1, sent: s}, nil
+	}
 	m, ok := b.c.Models[v]
 	if !ok || m.Name == "" {
 		return m, fmt.Errorf("openinference: variant %d has no model on %s", v, b.c.Address)
@@ -176,6 +184,9 @@ func (b *Backend) Launch(ctx context.Context, s dataplane.InstanceSpec) (datapla
 			for m := range r.held {
 				b.users.add(m, -1)
 			}
+			for _, v := range s.Variants {
+				r.forget(v)
+			}
 			_ = conn.Close()
 			return nil, err
 		}
@@ -191,6 +202,7 @@ type runner struct {
 
 	mu      sync.Mutex
 	held    map[string]bool                   // models this instance has loaded
+	copies  map[serving.VariantID]Model       // of models that were sent, with their names on the server
 	answers map[serving.VariantID]description // by variant, as the server describes them
 }
 
@@ -243,18 +255,35 @@ func (u *users) add(model string, by int) int {
 
 // Load implements dataplane.Runner.
 func (r *runner) Load(ctx context.Context, v serving.VariantID, limit int) error {
-	m, err := r.b.model(v)
+	m, err := r.model(v)
 	if err != nil {
 		return err
 	}
 	if r.b.c.LoadModels {
-		// Ask even if another instance has asked before: a server that has loaded the model just confirms it.
 		r.hold(m.Name)
-		ask := &pb.RepositoryModelLoadRequest{ModelName: m.Name, Parameters: r.settings(ctx, m, limit)}
-		if _, err := r.client.RepositoryModelLoad(r.named(ctx), ask, grpc.WaitForReady(true)); err != nil {
+		if err := r.ask(ctx, m, limit); err != nil {
 			return fmt.Errorf("openinference: load of %q on %s: %w", m.Name, r.b.c.Address, err)
 		}
 	}
+	return r.await(ctx, v, m)
+}
+
+// ask has the server load a model. It is asked even if another instance has asked before: a server that has loaded the
+// model just confirms it.
+func (r *runner) ask(ctx context.Context, m Model, limit int) error {
+	if m.sent != nil {
+		return r.send(ctx, m, limit)
+	}
+	ask := &pb.RepositoryModelLoadRequest{ModelName: m.Name}
+	if node, err := r.isNode(ctx); err == nil && node {
+		ask.Parameters = r.settings(m, limit)
+	}
+	_, err := r.client.RepositoryModelLoad(r.named(ctx), ask, grpc.WaitForReady(true))
+	return err
+}
+
+// await returns when a model is ready on the server.
+func (r *runner) await(ctx context.Context, v serving.VariantID, m Model) error {
 	tick := time.NewTicker(r.b.c.PollEvery)
 	defer tick.Stop()
 	for waiting := 0; ; {
@@ -286,9 +315,13 @@ var errNotReady = errors.New("the model is not ready")
 
 // Unload implements dataplane.Runner.
 func (r *runner) Unload(ctx context.Context, v serving.VariantID) error {
-	m, err := r.b.model(v)
-	if err != nil || !r.b.c.LoadModels || !r.release(m.Name) || r.b.detached.Load() {
+	m, err := r.model(v)
+	if err != nil {
 		return err
+	}
+	defer r.forget(v)
+	if !r.b.c.LoadModels || !r.release(m.Name) || r.b.detached.Load() {
+		return nil
 	}
 	_, err = r.client.RepositoryModelUnload(r.named(ctx), &pb.RepositoryModelUnloadRequest{ModelName: m.Name})
 	return err
@@ -312,12 +345,15 @@ func (r *runner) Close() error {
 		}
 	}
 	r.held = nil
+	for v := range r.copies {
+		r.forgetHeld(v)
+	}
 	return errors.Join(append(failed, r.conn.Close())...)
 }
 
 // Run implements dataplane.Runner.
 func (r *runner) Run(ctx context.Context, b *dataplane.Batch) error {
-	m, err := r.b.model(b.Variant)
+	m, err := r.model(b.Variant)
 	if err != nil {
 		return err
 	}

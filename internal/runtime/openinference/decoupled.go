@@ -23,7 +23,7 @@ const (
 // model configurations has none.
 func (b *Backend) Decoupled(ctx context.Context, v serving.VariantID) (bool, error) {
 	m, err := b.model(v)
-	if err != nil {
+	if err != nil || m.sent != nil {
 		return false, err
 	}
 	conn, client, err := b.dial()

@@ -1,11 +1,7 @@
 package openinference
 
 import (
-	"context"
-	"slices"
 	"strconv"
-
-	"google.golang.org/grpc"
 
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
 )
@@ -14,19 +10,12 @@ import (
 // refuse parameters that they do not know.
 const nodeExtension = "sluice_node"
 
-// settings are the parameters of a load: how the model is to be run, and where it is to be had. They are empty for a
-// server that is no node of sluice.
-func (r *runner) settings(ctx context.Context, m Model, limit int) map[string]*pb.ModelRepositoryParameter {
-	about, err := r.client.ServerMetadata(ctx, &pb.ServerMetadataRequest{}, grpc.WaitForReady(true))
-	if err != nil || !slices.Contains(about.GetExtensions(), nodeExtension) {
-		return nil
-	}
+// settings are the parameters of a load for a node of sluice: how the model is to be run, and where it is to be had.
+func (r *runner) settings(m Model, limit int) map[string]*pb.ModelRepositoryParameter {
 	out := make(map[string]*pb.ModelRepositoryParameter)
 	set := func(name, value string) {
 		if value != "" && value != "0" {
-			out["sluice."+name] = &pb.ModelRepositoryParameter{
-				ParameterChoice: &pb.ModelRepositoryParameter_StringParam{StringParam: value},
-			}
+			out["sluice."+name] = stringParameter(value)
 		}
 	}
 	set("slots", strconv.Itoa(r.spec.Slots))
@@ -34,5 +23,12 @@ func (r *runner) settings(ctx context.Context, m Model, limit int) map[string]*p
 	set("cores", strconv.Itoa(r.spec.Cores))
 	set("uri", m.URI)
 	set("digest", m.Digest)
+	if m.sent != nil {
+		set("class", m.sent.Class)
+	}
 	return out
+}
+
+func stringParameter(s string) *pb.ModelRepositoryParameter {
+	return &pb.ModelRepositoryParameter{ParameterChoice: &pb.ModelRepositoryParameter_StringParam{StringParam: s}}
 }

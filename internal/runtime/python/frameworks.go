@@ -63,6 +63,10 @@ func named(m *Model) (out []string) {
 // stored begins the source of a deployed file; see sluice_worker/model.py.
 const stored = "stored:"
 
+// Stored is the source of a file of Python that was handed over alone, with the name of a class in it; "" is its only
+// one.
+func Stored(path, class string) string { return stored + path + ":" + class }
+
 // file returns the file or folder of a source.
 func file(source string) string {
 	if rest, ok := strings.CutPrefix(source, stored); ok {
