@@ -148,7 +148,7 @@ func (c *checker) backend(w *Worker, path string) {
 	only("onnx", "providers", "provider_options")
 	c.need(len(b.ProviderOptions) == 0 || slices.Contains(b.Providers, "cuda"), path+".provider_options",
 		"are options of the provider cuda, which providers does not list")
-	only("openinference", "address", "addresses", "tls", "ca", "load_models")
+	only("openinference", "address", "addresses", "tls", "ca", "protocol", "load_models")
 	only(kindSupplied, "command", "linger")
 	c.supplied(b, path)
 	only("fake", "latency", "latency_per_item", "load_time", "error_rate", "most_items", "seed")
@@ -156,6 +156,8 @@ func (c *checker) backend(w *Worker, path string) {
 	if b.Kind != "openinference" {
 		return
 	}
+	c.need(b.Protocol != "v1" || !b.LoadModels, path+".load_models", "is for protocol v2: servers of v1 load models by "+
+		"themselves")
 	switch {
 	case b.Address != "" && len(b.Addresses) > 0:
 		c.addf(path+".addresses", "give either address or addresses")

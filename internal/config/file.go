@@ -135,6 +135,10 @@ type Backend struct {
 	TLS bool `yaml:"tls"`
 	// CA is a file of PEM certificates to trust instead of the system's, with tls.
 	CA string `yaml:"ca"`
+	// Protocol of an `openinference` server: `v2`, over gRPC, or `v1`, the REST protocol of TensorFlow Serving and
+	// KServe, whose address is that of HTTP. A model of a server without metadata, such as one of KServe, needs the
+	// outputs of its app or stage written here.
+	Protocol string `yaml:"protocol" oneof:"v1 v2" default:"v2" resource:"-"`
 	// LoadModels asks an `openinference` server to load and unload models. Default: false, they must be loaded already.
 	LoadModels bool `yaml:"load_models" resource:"-"`
 	// Command starts the machine of a `supplied` worker, as a process on this computer: a program and its arguments.

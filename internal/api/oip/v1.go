@@ -19,32 +19,20 @@ type V1Request struct {
 	Params Params
 }
 
-// The forms of a request.
-const (
-	v1Rows    = "instances"
-	v1Columns = "inputs"
+// v1Forms are the members of a message that have its tensors: in a row for each item, and each in one piece.
+type v1Forms struct{ message, rows, columns string }
+
+var (
+	v1Asks    = v1Forms{"request", "instances", "inputs"}
+	v1Answers = v1Forms{"answer", "predictions", "outputs"}
 )
 
 // DecodeV1 decodes a request. The protocol v1 has no datatypes: they are those of the model's inputs, and of the
 // optional ones that it takes by name. A request without inputs is returned with ErrNoInputs.
 func DecodeV1(body []byte, inputs, optional []tensor.Spec, bounds Bounds) (*V1Request, error) {
-	bounds = bounds.WithDefaults()
-	r := v1Reader{inputs: inputs, optional: optional, req: new(V1Request)}
-	r.b, r.bounds = bytes.TrimPrefix(body, []byte("\ufeff")), &bounds
-	if err := r.members(r.member); err != nil {
+	r := v1Reader{forms: v1Asks, inputs: inputs, optional: optional, req: new(V1Request)}
+	if err := r.read(body, bounds); err != nil {
 		return nil, err
-	}
-	switch {
-	case r.space() != len(r.b):
-		return nil, r.wrong()
-	case len(r.b)-r.cut > bounds.Head:
-		return nil, bounds.errHead()
-	case r.form == "":
-		return nil, invalid("", `has neither "instances" nor "inputs"`)
-	}
-	r.req.Rows = r.form == v1Rows
-	for k := range r.columns {
-		r.req.Inputs = append(r.req.Inputs, r.columns[k].tensor())
 	}
 	if len(r.req.Inputs) == 0 {
 		return r.req, ErrNoInputs
@@ -52,23 +40,55 @@ func DecodeV1(body []byte, inputs, optional []tensor.Spec, bounds Bounds) (*V1Re
 	return r.req, r.req.Params.check()
 }
 
+// DecodeV1Answer decodes the answer to a request of the protocol v1. The datatypes are those of the outputs.
+func DecodeV1Answer(body []byte, outputs []tensor.Spec, bounds Bounds) ([]tensor.Tensor, error) {
+	r := v1Reader{forms: v1Answers, inputs: outputs, req: new(V1Request)}
+	if err := r.read(body, bounds); err != nil {
+		return nil, err
+	}
+	return r.req.Inputs, nil
+}
+
+// read reads a message.
+func (r *v1Reader) read(body []byte, bounds Bounds) error {
+	bounds = bounds.WithDefaults()
+	r.b, r.bounds = bytes.TrimPrefix(body, []byte("\ufeff")), &bounds
+	if err := r.members(r.member); err != nil {
+		return err
+	}
+	switch {
+	case r.space() != len(r.b):
+		return r.wrong()
+	case len(r.b)-r.cut > bounds.Head:
+		return bounds.errHead()
+	case r.form == "":
+		return invalid("", "has neither %q nor %q", r.forms.rows, r.forms.columns)
+	}
+	r.req.Rows = r.form == r.forms.rows
+	for k := range r.columns {
+		r.req.Inputs = append(r.req.Inputs, r.columns[k].tensor())
+	}
+	return nil
+}
+
 // v1Reader reads a message in one pass. Values go straight into the data of their tensors.
 type v1Reader struct {
 	headReader
+	forms            v1Forms
 	inputs, optional []tensor.Spec
 	req              *V1Request
-	form             string // v1Rows or v1Columns, "" until one of them was read
+	form             string // one of forms, "" until one of them was read
 	columns          []v1Column
-	row              int   // that is read, of v1Rows
+	row              int   // that is read, of those for each item
 	elements         int64 // that were read
 }
 
 // wrong is the error for something that JSON does not have here.
 func (r *v1Reader) wrong() error {
 	if r.at >= len(r.b) {
-		return invalid("", "the request is not the JSON that is wanted: it ends too early")
+		return invalid("", "the %s is not the JSON that is wanted: it ends too early", r.forms.message)
 	}
-	return invalid("", "the request is not the JSON that is wanted: %q at byte %d", r.b[r.at], r.at)
+	return invalid("", "the %s is not the JSON that is wanted: %q at byte %d", r.forms.message, r.b[r.at], r.at)
 }
 
 // entries reads what is between two brackets.
@@ -122,14 +142,14 @@ func (r *v1Reader) key() ([]byte, error) {
 // member reads a member of the message.
 func (r *v1Reader) member(key []byte) error {
 	switch string(key) {
-	case v1Rows, v1Columns:
+	case r.forms.rows, r.forms.columns:
 		if r.form != "" {
-			return invalid(string(key), `is not alone: send either "instances" or "inputs", once`)
+			return invalid(string(key), "is not alone: send either %q or %q, once", r.forms.rows, r.forms.columns)
 		}
 		r.form = string(key)
 		from := r.at
 		read := r.byColumn
-		if r.form == v1Rows {
+		if r.form == r.forms.rows {
 			read = r.byRow
 		}
 		err := read()
@@ -137,8 +157,8 @@ func (r *v1Reader) member(key []byte) error {
 		return err
 	case "signature_name":
 		name, ok := r.text()
-		if !ok || name != "" && name != "serving_default" {
-			return invalid("signature_name", `want "serving_default": models have no other signature`)
+		if !ok || name != "" && name != defaultSignature {
+			return invalid("signature_name", "want %q: models have no other signature", defaultSignature)
 		}
 		return nil
 	case "parameters":
@@ -200,7 +220,7 @@ func (r *v1Reader) byColumn() error {
 	}
 	return r.members(func(key []byte) error {
 		if r.column(key) != nil {
-			return invalid(v1Columns, "has %.100q twice", key)
+			return invalid(r.form, "has %.100q twice", key)
 		}
 		c, err := r.open(key)
 		if err != nil {
@@ -214,10 +234,10 @@ func (r *v1Reader) byColumn() error {
 func (r *v1Reader) byRow() error {
 	from := r.at
 	if !r.next('[') {
-		return invalid(v1Rows, "want a list with a row for each item")
+		return invalid(r.form, "want a list with a row for each item")
 	}
 	if r.next(']') {
-		return invalid(v1Rows, "is empty, want at least one")
+		return invalid(r.form, "is empty, want at least one")
 	}
 	r.space()
 	named := r.named()
@@ -233,7 +253,7 @@ func (r *v1Reader) byRow() error {
 		for k := range r.columns {
 			c := &r.columns[k]
 			if c.dims[0] != int64(r.row) {
-				return invalid(fmt.Sprintf("%s[%d]", v1Rows, r.row-1), "each row has each input once, and %q is "+
+				return invalid(fmt.Sprintf("%s[%d]", r.form, r.row-1), "each row has each input once, and %q is "+
 					"missing in this one or those before it, or is here twice", c.spec.Name)
 			}
 			if r.row == 1 { // the others will be about as long

@@ -98,10 +98,10 @@ func (r *v1Reader) value(c *v1Column, depth int) error {
 
 // field is where an input is in the request.
 func (r *v1Reader) field(c *v1Column) string {
-	if r.form == v1Rows {
-		return fmt.Sprintf("%s[%d] %q", v1Rows, r.row, c.spec.Name)
+	if r.form == r.forms.rows {
+		return fmt.Sprintf("%s[%d] %q", r.form, r.row, c.spec.Name)
 	}
-	return fmt.Sprintf("%s %q", v1Columns, c.spec.Name)
+	return fmt.Sprintf("%s %q", r.form, c.spec.Name)
 }
 
 func (r *v1Reader) ragged(c *v1Column) error {

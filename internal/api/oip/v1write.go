@@ -3,6 +3,7 @@ package oip
 import (
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,14 +14,9 @@ import (
 // AppendV1 appends the answer to a request of the protocol v1: a list of rows as "predictions", or the outputs whole as
 // "outputs". One output stands there without its name.
 func AppendV1(b []byte, outputs []tensor.Tensor, rows bool) ([]byte, error) {
-	list := make([]v1Output, len(outputs))
-	for k := range outputs {
-		if list[k].Tensor = outputs[k]; list[k].DType == tensor.FP16 || list[k].DType == tensor.BF16 {
-			return nil, invalid("", "output %q is %s, which has no JSON form: ask with the protocol v2 for binary data",
-				list[k].Name, list[k].DType)
-		}
-		list[k].binary = outputs[k].DType == tensor.Bytes && (strings.HasSuffix(outputs[k].Name, "_bytes") ||
-			!isText(outputs[k].Data))
+	list, err := v1Outputs(outputs)
+	if err != nil {
+		return nil, invalid("", "output %v: ask with the protocol v2 for binary data", err)
 	}
 	if !rows {
 		b = appendOutputs(append(b, `{"outputs":`...), list, 0)
@@ -40,12 +36,35 @@ func AppendV1(b []byte, outputs []tensor.Tensor, rows bool) ([]byte, error) {
 	return append(b, `]}`...), nil
 }
 
+// AppendV1Request appends a request of the protocol v1, with every input whole, by its name.
+func AppendV1Request(b []byte, inputs []tensor.Tensor) ([]byte, error) {
+	list, err := v1Outputs(inputs)
+	if err != nil {
+		return nil, invalid("", "input %v: the protocol v1 cannot carry it", err)
+	}
+	b = appendNamed(append(b, `{"inputs":`...), list, 0)
+	return append(b, '}'), nil
+}
+
+// v1Outputs returns tensors to write.
+func v1Outputs(tensors []tensor.Tensor) ([]v1Output, error) {
+	list := make([]v1Output, len(tensors))
+	for k := range tensors {
+		if list[k].Tensor = tensors[k]; list[k].DType == tensor.FP16 || list[k].DType == tensor.BF16 {
+			return nil, fmt.Errorf("%q is %s, which has no JSON form", list[k].Name, list[k].DType)
+		}
+		list[k].binary = tensors[k].DType == tensor.Bytes && (strings.HasSuffix(tensors[k].Name, "_bytes") ||
+			!isText(tensors[k].Data))
+	}
+	return list, nil
+}
+
 // rowsOf is how many rows outputs have.
 func rowsOf(outputs []tensor.Tensor) (n int64, err error) {
 	for k := range outputs {
 		t := &outputs[k]
 		if len(t.Shape) == 0 || k > 0 && t.Shape[0] != n {
-			return 0, invalid(v1Rows, `output %q has shape %v, which has no row for each item: send "inputs"`, t.Name,
+			return 0, invalid(v1Asks.rows, `output %q has shape %v, which has no row for each item: send "inputs"`, t.Name,
 				tensor.Dims(t.Shape))
 		}
 		n = t.Shape[0]
@@ -71,6 +90,11 @@ func appendOutputs(b []byte, list []v1Output, from int) []byte {
 	if len(list) == 1 {
 		return list[0].append(b, list[0].Shape[from:])
 	}
+	return appendNamed(b, list, from)
+}
+
+// appendNamed is appendOutputs with a name for each, also for one alone.
+func appendNamed(b []byte, list []v1Output, from int) []byte {
 	b = append(b, '{')
 	for k := range list {
 		if k > 0 {

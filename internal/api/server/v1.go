@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -30,6 +31,7 @@ func (s *Server) v1Routes(mux *routes.Mux, get func(string, func(http.ResponseWr
 			}
 			s.only(allow, h)(w, r)
 		})
+		get(x.path+"/metadata", s.metadataV1)
 	}
 }
 
@@ -107,6 +109,18 @@ func (s *Server) listV1(w http.ResponseWriter, _ *http.Request) error {
 		list.Models = append(list.Models, m.Name)
 	}
 	return reply(w, &list)
+}
+
+// metadataV1 answers what a model takes and gives, as TensorFlow Serving does.
+func (s *Server) metadataV1(w http.ResponseWriter, r *http.Request) error {
+	m, version, err := s.pathModel(r)
+	if err != nil {
+		return err
+	}
+	if m.Inputs == nil {
+		return oip.Errorf(oip.Unsupported, "", "what model '%s' takes and gives is not known", m.Name)
+	}
+	return reply(w, oip.NewV1Metadata(m.Name, cmp.Or(version, m.allVersions()[0].Version), m.Inputs, m.Outputs))
 }
 
 // statusOfModelV1 is the status of a model: KServe's clients read name, ready and the HTTP status, those of TensorFlow

@@ -217,11 +217,17 @@ func (b *Backends) remote(c config.Backend, log *slog.Logger) (*openinference.Ba
 	models := make(map[serving.VariantID]openinference.Model)
 	for v, x := range f.Tables.Variants {
 		uri, digest := f.Where(x.Model)
-		models[serving.VariantID(v)] = openinference.Model{Name: x.Model, Version: x.Version, URI: uri, Digest: digest,
-			Whole: x.Rows > 0, Batched: x.Batched && f.Tables.Spec.Variants[v].MaxBatch > 1}
+		outputs := f.Tables.Stages[f.Tables.Spec.Variants[v].Stage].Outputs
+		if len(f.Tables.Spec.Apps[x.App].Stages) == 1 {
+			outputs = f.Tables.Apps[x.App].Outputs
+		}
+		models[serving.VariantID(v)] = openinference.Model{
+			Name: x.Model, Version: x.Version, URI: uri, Digest: digest, Outputs: outputs,
+			Whole: x.Rows > 0, Batched: x.Batched && f.Tables.Spec.Variants[v].MaxBatch > 1,
+		}
 	}
 	return openinference.New(openinference.Config{
-		Address: c.Address, TLS: c.TLS, CA: c.CA, LoadModels: c.LoadModels, Models: models, Sent: b.Sent,
-		Trouble: trouble, Dial: f.Net.Dialer,
+		Address: c.Address, TLS: c.TLS, CA: c.CA, V1: c.Protocol == "v1", LoadModels: c.LoadModels, Models: models,
+		Sent: b.Sent, Trouble: trouble, Dial: f.Net.Dialer,
 	})
 }

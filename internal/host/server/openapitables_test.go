@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/sluice-serving/sluice/internal/api/dashboard"
+	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/host/questions"
@@ -208,6 +209,8 @@ func publicDocument(m *schema.Maker) *document {
 		add(
 			operation{method: "GET", path: at.path, about: "Whether a model can answer now, and its versions",
 				answers: map[int]any{200: of[modelStatus](), 503: of[modelStatus]()}, ask: at.ask},
+			operation{method: "GET", path: at.path + "/metadata", about: "What a model takes and gives",
+				answers: ok(of[oip.V1Metadata]()), ask: at.ask + "/metadata"},
 			operation{method: "POST", path: at.path + ":predict", about: "Ask a model by rows or columns",
 				body: of[predictRequest](), answers: ok(of[predictAnswer]()), ask: at.ask + ":predict",
 				sent: `{"instances":[[1,2]]}`, also: []string{"GET"}},

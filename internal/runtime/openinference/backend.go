@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"os"
@@ -47,6 +48,8 @@ type Model struct {
 	// Batched says that queries may share a batch: every output then has a row for every item, also where one query is
 	// alone.
 	Batched bool
+	// Outputs are what it gives, for a server of the protocol v1 that does not say; nil where it says.
+	Outputs []tensor.Spec
 	sent    *SentModel // nil for a model that the server has
 }
 
@@ -55,8 +58,10 @@ type Config struct {
 	Address string // HOST:PORT
 	// Dial connects to it; nil for the machine's network.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
-	TLS  bool
-	CA   string // PEM file to trust instead of the system's, with TLS
+	// V1 speaks the REST protocol of TensorFlow Serving and KServe, in which LoadModels is not there.
+	V1  bool
+	TLS bool
+	CA  string // PEM file to trust instead of the system's, with TLS
 	// LoadModels asks the server to load and unload models; otherwise they must be loaded already.
 	LoadModels bool
 	Models     map[serving.VariantID]Model
@@ -76,6 +81,7 @@ type Config struct {
 type Backend struct {
 	c           Config
 	credentials credentials.TransportCredentials
+	trust       *tls.Config // nil for the system's, or none
 	users       users
 	copies      copies
 	detached    atomic.Bool
@@ -116,12 +122,16 @@ func New(c Config) (*Backend, error) {
 				return nil, fmt.Errorf("openinference: ca: %s holds no certificate", c.CA)
 			}
 		}
-		b.credentials = credentials.NewTLS(t)
+		b.credentials, b.trust = credentials.NewTLS(t), t
 	}
 	return b, nil
 }
 
-func (b *Backend) dial() (*grpc.ClientConn, pb.GRPCInferenceServiceClient, error) {
+func (b *Backend) dial() (io.Closer, pb.GRPCInferenceServiceClient, error) {
+	if b.c.V1 {
+		x := newV1Client(&b.c, b.trust)
+		return x, x, nil
+	}
 	dialer := grpc.DialOption(grpc.EmptyDialOption{})
 	if b.c.Dial != nil {
 		dialer = grpc.WithContextDialer(b.c.Dial)
@@ -196,7 +206,7 @@ func (b *Backend) Launch(ctx context.Context, s dataplane.InstanceSpec) (datapla
 
 type runner struct {
 	b      *Backend
-	conn   *grpc.ClientConn
+	conn   io.Closer
 	client pb.GRPCInferenceServiceClient
 	spec   dataplane.InstanceSpec
 
