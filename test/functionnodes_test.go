@@ -57,9 +57,9 @@ server: {not_ready: 0s, http: %q, grpc: "off", admin: %q}
 	return s
 }
 
-// Functions run on the machines of other processes, which have none of the models: every instance's file goes there with
-// its load. A node that is killed and comes back gets it again, a server that is killed finds it there again, and with
-// a function its models go.
+// Functions run on the machines of other processes, which have none of the models: every instance's file goes there
+// with its load. A node that is killed and comes back gets it again, a server that is killed finds it there again, and
+// with a function its models go.
 func TestFunctionsOnNodes(t *testing.T) {
 	addresses := []string{heldport.Address(t), heldport.Address(t)}
 	s := newServerlessOn(t, `

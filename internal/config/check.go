@@ -156,8 +156,8 @@ func (c *checker) backend(w *Worker, path string) {
 	if b.Kind != "openinference" {
 		return
 	}
-	c.need(b.Protocol != "v1" || !b.LoadModels, path+".load_models", "is for protocol v2: servers of v1 load models by "+
-		"themselves")
+	c.need(b.Protocol != "v1" || !b.LoadModels, path+".load_models", "is for protocol v2: servers of v1 load models "+
+		"by themselves")
 	switch {
 	case b.Address != "" && len(b.Addresses) > 0:
 		c.addf(path+".addresses", "give either address or addresses")

@@ -64,8 +64,8 @@ func rowsOf(outputs []tensor.Tensor) (n int64, err error) {
 	for k := range outputs {
 		t := &outputs[k]
 		if len(t.Shape) == 0 || k > 0 && t.Shape[0] != n {
-			return 0, invalid(v1Asks.rows, `output %q has shape %v, which has no row for each item: send "inputs"`, t.Name,
-				tensor.Dims(t.Shape))
+			return 0, invalid(v1Asks.rows, `output %q has shape %v, which has no row for each item: send "inputs"`,
+				t.Name, tensor.Dims(t.Shape))
 		}
 		n = t.Shape[0]
 	}

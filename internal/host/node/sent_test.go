@@ -19,7 +19,8 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// startEmpty runs a node whose repository is empty, and which takes files of Python or not. What is left of sent models afterwards is an error.
+// startEmpty runs a node whose repository is empty, and which takes files of Python or not. What is
+// left of sent models afterwards is an error.
 func startEmpty(t *testing.T, takes bool) *node.Node {
 	t.Helper()
 	temp := t.TempDir()

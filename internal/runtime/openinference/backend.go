@@ -65,8 +65,8 @@ type Config struct {
 	// LoadModels asks the server to load and unload models; otherwise they must be loaded already.
 	LoadModels bool
 	Models     map[serving.VariantID]Model
-	// Sent has the models of variants that are sent to the server, beside Models and before them; nil for none. It needs
-	// LoadModels.
+	// Sent has the models of variants that are sent to the server, beside Models and before them; nil for none. It
+	// needs LoadModels.
 	Sent *Sent
 	// CallTimeout bounds one inference (default 60 s), PollEvery is the time between two checks whether a model is
 	// ready (default 100 ms), MaxMessage the largest answer in bytes (default 64 MiB).

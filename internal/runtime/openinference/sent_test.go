@@ -96,8 +96,8 @@ func launch(t *testing.T, b *Backend, cores int) dataplane.Runner {
 	return r
 }
 
-// Every instance has a copy of its own on the server, with its threads. An instance keeps it when the model is forgotten
-// here, and the next one takes the place of one that has gone.
+// Every instance has a copy of its own on the server, with its threads. An instance keeps it when the model is
+// forgotten here, and the next one takes the place of one that has gone.
 func TestEveryInstanceHasItsCopy(t *testing.T) {
 	for _, node := range []bool{false, true} {
 		r := &receiving{node: node}

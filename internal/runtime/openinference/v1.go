@@ -181,8 +181,8 @@ func (x *v1Client) outputsOf(ctx context.Context, name, version string) ([]tenso
 		return s, nil
 	}
 	if _, err := x.ModelMetadata(ctx, &pb.ModelMetadataRequest{Name: name, Version: version}); err != nil {
-		return nil, status.Errorf(status.Code(err), "the server does not say what the outputs of %q are (%v): list them "+
-			"under outputs of the app or stage", name, err)
+		return nil, status.Errorf(status.Code(err), "the server does not say what the outputs of %q are (%v): list "+
+			"them under outputs of the app or stage", name, err)
 	}
 	s, _ := known()
 	return s, nil

@@ -56,7 +56,8 @@ const halfMetadata = `{"model_spec": {"name": "half", "signature_name": "", "ver
   "outputs": {
    "y": {"dtype": "DT_FLOAT", "tensor_shape": {"dim": [{"size": "-1", "name": ""}, {"size": "2", "name": ""}],
     "unknown_rank": false}, "name": "StatefulPartitionedCall:0"},
-   "label": {"dtype": "DT_STRING", "tensor_shape": {"dim": [], "unknown_rank": true}, "name": "StatefulPartitionedCall:1"}},
+   "label": {"dtype": "DT_STRING", "tensor_shape": {"dim": [], "unknown_rank": true},
+    "name": "StatefulPartitionedCall:1"}},
   "method_name": "tensorflow/serving/predict"}}}}}`
 
 func floats(values ...float32) []byte {
@@ -142,17 +143,19 @@ func TestTensorFlowServing(t *testing.T) {
 	}
 }
 
-// A server that says nothing of its models, such as KServe's, needs their outputs from elsewhere. Such servers answer by
-// rows.
+// A server that says nothing of its models, such as KServe's, needs their outputs from elsewhere. Such servers answer
+// by rows.
 func TestOutputsOfV1FromElsewhere(t *testing.T) {
 	s := &tensorFlow{answer: `{"predictions": [[0.5, 1]]}`}
 	r, _ := half(t, s, []tensor.Spec{{Name: "y", DType: tensor.FP32, Shape: []int64{-1, 2}}})
 	batch := &dataplane.Batch{Items: 1, Portions: []dataplane.Portion{pair(1, 2)}}
-	if err := r.Run(t.Context(), batch); err != nil || string(batch.Portions[0].Outputs[0].Data) != string(floats(0.5, 1)) {
+	if err := r.Run(t.Context(), batch); err != nil ||
+		string(batch.Portions[0].Outputs[0].Data) != string(floats(0.5, 1)) {
 		t.Errorf("%+v %v", batch.Portions[0].Outputs, err)
 	}
 	r, _ = half(t, s, nil)
-	if err := r.Run(t.Context(), batch); err == nil || !strings.Contains(errors.Unwrap(err).Error(), "outputs of the app") {
+	if err := r.Run(t.Context(), batch); err == nil ||
+		!strings.Contains(errors.Unwrap(err).Error(), "outputs of the app") {
 		t.Errorf("unknown outputs: %v", err)
 	}
 }
