@@ -46,6 +46,8 @@ Everybody who reaches it may load models: its addresses are for the dispatcher a
 				c.Device.Providers = append(c.Device.Providers, s)
 				return nil
 			})
+			fs.BoolVar(&c.Device.Pin, "pin-cores", false, "bind the runs of models that are loaded with cores to "+
+				"processors of their own")
 			fs.StringVar(&c.Python.Interpreter, "interpreter", "", "Python for models in Python; the first that "+
 				"has numpy where it is not given")
 			fs.BoolVar(&c.SentPython, "sent-python", false, "take files of Python with a load: they are code of "+

@@ -145,7 +145,7 @@ func (c *checker) backend(w *Worker, path string) {
 			}
 		}
 	}
-	only("onnx", "providers", "provider_options")
+	only("onnx", "providers", "provider_options", "pin_cores")
 	c.need(len(b.ProviderOptions) == 0 || slices.Contains(b.Providers, "cuda"), path+".provider_options",
 		"are options of the provider cuda, which providers does not list")
 	only("openinference", "address", "addresses", "tls", "ca", "protocol", "load_models")

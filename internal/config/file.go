@@ -155,6 +155,10 @@ type Backend struct {
 	// ProviderOptions are options of the `cuda` provider, such as `gpu_mem_limit`, by the names of ONNX Runtime's
 	// documentation. Default: none.
 	ProviderOptions map[string]string `yaml:"provider_options"`
+	// PinCores binds the runs of instances with cores of their own, such as those on parts, to as many processors of
+	// this computer, which no other instance uses then; for an `onnx` backend, on Linux. An instance for which too few
+	// are left runs on any. Default: false.
+	PinCores bool `yaml:"pin_cores"`
 	// Latency is what one run takes on a `fake` backend. Default: 0s.
 	Latency Duration `yaml:"latency"`
 	// LatencyPerItem is what each item of a batch adds on a `fake` backend. Default: 0s.

@@ -99,7 +99,7 @@ func (f *Fleet) onnxDevice(a *accelerators) func(serving.WorkerID) onnx.Device {
 	return func(w serving.WorkerID) onnx.Device {
 		b := f.Tables.Backends[w]
 		return onnx.Device{
-			Providers: b.Providers, Options: b.ProviderOptions,
+			Providers: b.Providers, Options: b.ProviderOptions, Pin: b.PinCores,
 			Ordinal: func(spec dataplane.InstanceSpec) int { return a.share(spec).Ordinal },
 		}
 	}

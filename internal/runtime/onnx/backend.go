@@ -20,8 +20,9 @@ import (
 type Backend struct {
 	cfg Config
 
-	activity activity
-	turn     chan struct{} // held by a load while batches run: such loads go one at a time
+	activity   activity
+	processors processors
+	turn       chan struct{} // held by a load while batches run: such loads go one at a time
 
 	mu     sync.Mutex
 	models map[serving.VariantID]*model
@@ -139,7 +140,12 @@ func (b *Backend) Launch(ctx context.Context, spec dataplane.InstanceSpec) (data
 	}
 	in := &instance{
 		b: b, spec: spec, provider: provider, slots: make(chan int, spec.Slots),
-		loaded: map[serving.VariantID]*loaded{},
+		loaded: map[serving.VariantID]*loaded{}, pinned: make([]*pinned, spec.Slots),
+	}
+	if spec.Cores > 0 && b.device(spec.Worker).Pin {
+		if err := in.pin(); err != nil && b.cfg.Tell != nil {
+			b.cfg.Tell(fmt.Errorf("onnx: instance %d has no processors of its own: %w", spec.ID, err))
+		}
 	}
 	for i := range spec.Slots {
 		in.slots <- i

@@ -42,6 +42,8 @@ type Device struct {
 	Options map[string]string
 	// Ordinal returns the accelerator of an instance, as CUDA counts those that this process sees; nil means 0.
 	Ordinal func(dataplane.InstanceSpec) int
+	// Pin gives the runs of an instance with cores of its own as many processors, which no other instance uses.
+	Pin bool
 }
 
 // Model is one model file.

@@ -25,6 +25,7 @@ type instance struct {
 	slots chan int // free ones
 	// provider runs its sessions.
 	provider string
+	pinned   []*pinned // by slot; nil where its runs may use any processor
 
 	mu     sync.RWMutex
 	loaded map[serving.VariantID]*loaded
@@ -115,10 +116,16 @@ func (in *instance) add(ctx context.Context, l *loaded, limit int) error {
 	}
 	// The first session that has the setting also changes the thread on which it is made.
 	var s *session
-	err = l.m.flushed(func() (err error) { s, err = newSession(l.m, o); return err })
+	in.mu.RLock()
+	on := in.pinned[len(l.sessions)]
+	in.mu.RUnlock()
+	err = on.on(func() error {
+		return l.m.flushed(func() (err error) { s, err = newSession(l.m, o); return err })
+	})
 	if err != nil {
 		return classified(err, in.provider)
 	}
+	s.on = on
 	l.sessions = append(l.sessions, s)
 	if in.spec.Cold {
 		return nil
@@ -250,7 +257,29 @@ func (in *instance) Close() error {
 	for _, v := range slices.Sorted(maps.Keys(all)) {
 		errs = append(errs, all[v].release())
 	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for _, x := range in.pinned {
+		in.b.processors.give(x)
+	}
+	clear(in.pinned)
 	return errors.Join(errs...)
+}
+
+// pin gives every slot processors of its own, or none to any.
+func (in *instance) pin() error {
+	for k := range in.pinned {
+		x, err := in.b.processors.take(in.spec.Cores)
+		if err != nil {
+			for _, taken := range in.pinned[:k] {
+				in.b.processors.give(taken)
+			}
+			clear(in.pinned)
+			return err
+		}
+		in.pinned[k] = x
+	}
+	return nil
 }
 
 // Run implements dataplane.Runner. Queries whose inputs differ in a dimension other than the first are joined where the

@@ -32,6 +32,7 @@ type session struct {
 	m      *model
 	s      *ort.DynamicAdvancedSession
 	cancel *ort.RunOptions
+	on     *pinned  // where its runs run
 	join   [][]byte // by input: where the rows of several parts are joined
 	ins    []ort.Value
 	outs   []ort.Value
@@ -155,7 +156,7 @@ func (s *session) call(ctx context.Context, c *selection) error {
 	if len(s.ins) == 0 {
 		run = s.callBound
 	}
-	err := s.m.flushed(func() error { return run(ctx, c) })
+	err := s.on.on(func() error { return s.m.flushed(func() error { return run(ctx, c) }) })
 	for i, k := range c.asked {
 		s.outs[k] = c.outs[i]
 	}
