@@ -243,7 +243,7 @@ func TestTheFunctionsAreDocumented(t *testing.T) {
 	b.WriteString(builtinHead)
 	given := map[string]map[string]string{ // what must be given
 		"crop": {"height": "1", "width": "1"}, "resize": {"height": "1", "width": "1"}, "threshold": {"least": "0"},
-		"topk": {"k": "1"},
+		"topk": {"k": "1"}, "constant": {"values": "1"}, "ctc": {"alphabet": "a"}, "window": {"length": "1"},
 	}
 	for _, name := range ops.Names() {
 		f, err := ops.New(name, given[name])

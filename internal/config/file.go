@@ -337,13 +337,16 @@ type Stage struct {
 	Name string `yaml:"name" resource:"name"`
 	// Variants lists the models that can do the step. Either variants or function is required.
 	Variants []Variant `yaml:"variants" resource:"variants"`
-	// Function does the step without a model, in this process: `argmax`, `crop`, `identity`, `nms`, `reshape`,
-	// `resize`, `threshold`, `topk` or `track`. Profiles list it under the name of the step.
+	// Function does the step without a model, in this process: `argmax`, `constant`, `crop`, `ctc`, `identity`, `nms`,
+	// `normalize`, `regions`, `reshape`, `resize`, `threshold`, `topk`, `track` or `window`. Profiles list it under the
+	// name of the step.
 	Function string `yaml:"function" resource:"function"`
-	// With holds the options of the function; docs/builtin.md lists them.
+	// With holds the options of the function; docs/builtin.md lists them. A value `@FILE` is what that file has,
+	// relative to this one.
 	With map[string]string `yaml:"with" resource:"with"`
 	// Stateful keeps something from query to query of a stream: the step serves those of one stream one at a time, in
-	// the order of their arrival. Default: true for the function `track`, false for all others and for models.
+	// the order of their arrival. Default: true for the functions `track` and `window`, false for all others
+	// and for models.
 	Stateful bool `yaml:"stateful" resource:"stateful"`
 	// Inputs says which tensors of the query the inputs of the model or function are. Default: those of the same name.
 	Inputs map[string]string `yaml:"inputs" resource:"inputs"`

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/sluice-serving/sluice/internal/tensor/ops"
@@ -33,7 +34,8 @@ func (c *checker) stage(s *stageView, given *Stage, onlyStage bool) {
 		c.need(len(s.With) == 0, s.path+".with", "belongs to functions: there is none here")
 		inPython := !slices.ContainsFunc(s.Variants, func(v Variant) bool { return v.Python == "" })
 		c.need(!s.Stateful || inPython || !c.inProcess(), s.path+".stateful",
-			"is true, but models that run in this process keep nothing: only the function track and Python do")
+			"is true, but models that run in this process keep nothing: only the functions track and window "+
+				"and Python do")
 	}
 	for _, m := range []struct {
 		key   string
@@ -56,6 +58,12 @@ func (c *checker) inProcess() bool {
 // builtin checks a function's name, options and tensors.
 func (c *checker) builtin(s *stageView) {
 	if !c.known(s.Function, ops.Names(), s.path+".function", "function") {
+		return
+	}
+	for _, option := range slices.Sorted(maps.Keys(s.unread)) {
+		c.addf(join(s.path+".with", shown(option)), "cannot be read: %v", s.unread[option])
+	}
+	if len(s.unread) > 0 {
 		return
 	}
 	f, err := ops.New(s.Function, s.With)

@@ -74,7 +74,7 @@ func FromFile(data []byte, s *tensor.Spec) (tensor.Tensor, error) {
 		if err != nil {
 			return t, err
 		}
-		return fromPicture(t, picture)
+		return fromPicture(t, s, picture)
 	}
 	t.Data = data
 	if open := openDimension(s.Shape); open >= 0 {
@@ -103,13 +103,13 @@ func openDimension(shape []int64) int {
 
 // fromPicture fills an input of the form [..., channels, height, width] or [..., height, width, channels]. Pictures are
 // resized by the nearest point. Bytes keep their values, floats are in [0, 1].
-func fromPicture(t tensor.Tensor, p image.Image) (tensor.Tensor, error) {
+func fromPicture(t tensor.Tensor, s *tensor.Spec, p image.Image) (tensor.Tensor, error) {
 	n := len(t.Shape)
 	if n < 3 {
 		return t, fmt.Errorf("a picture needs an input of at least three dimensions")
 	}
 	box := p.Bounds()
-	first := t.Shape[n-3] == 1 || t.Shape[n-3] == 3
+	first := s.Shape[n-3] == 1 || s.Shape[n-3] == 3 || s.Shape[n-3] < 0 && s.Shape[n-1] > 3
 	c, h, w := &t.Shape[n-3], &t.Shape[n-2], &t.Shape[n-1]
 	if !first {
 		h, w, c = c, h, w

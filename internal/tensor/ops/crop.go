@@ -2,7 +2,7 @@ package ops
 
 import (
 	"fmt"
-	"slices"
+	"math"
 
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -28,18 +28,28 @@ var cropKind = kind{
 	outputs: []Port{
 		{Name: "patches", Doc: "[m, height, width, channels], or [m, channels, height, width] with layout nchw"},
 	},
-	options: append(slices.Clone(pictureOptions), Option{
-		Name: "boxes", Default: "pixels",
-		Doc: "`pixels`, or `normalized`: x is a part of the picture's width and y of its height",
-	}),
+	options: append([]Option{
+		{Name: "height", Required: true, Doc: "height of a result in pixels"},
+		{
+			Name: "width", Doc: "width of a result in pixels. Without it boxes keep their proportions, results have " +
+				"the width of the widest, and narrower ones end in zeros",
+		},
+		{Name: "widest", Default: "4096", Doc: "the largest width of a result where width is not given"},
+		{
+			Name: "boxes", Default: "pixels",
+			Doc: "`pixels`, or `normalized`: x is a part of the picture's width and y of its height",
+		},
+	}, pictureOptions...),
 	build: func(s *settings) body {
-		return &crop{newSampling(s), s.oneOf("boxes", "pixels", "normalized") == "normalized"}
+		return &crop{newSampling(s), s.oneOf("boxes", "pixels", "normalized") == "normalized",
+			s.whole("widest", 1, maxSide)}
 	},
 }
 
 type crop struct {
 	sampling
 	normalized bool
+	widest     int
 }
 
 func (f *crop) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
@@ -50,7 +60,8 @@ func (f *crop) specs(in []*tensor.Spec) ([]tensor.Spec, error) {
 	if in[1].Shape != nil {
 		n = in[1].Shape[0]
 	}
-	return []tensor.Spec{f.spec(n, in[0])}, nil
+	out, err := f.spec(n, in[0])
+	return []tensor.Spec{out}, err
 }
 
 func (f *crop) run(in []*tensor.Tensor, _ *Call) ([]tensor.Tensor, []byte, error) {
@@ -66,25 +77,55 @@ func (f *crop) run(in []*tensor.Tensor, _ *Call) ([]tensor.Tensor, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
-	out, err := f.results(n, p.channels, in[0].DType)
+	patches := f.patches(boxes, &p)
+	to := f.size
+	if to.width == 0 {
+		to.width = f.multiple
+		for _, b := range patches {
+			up := (f.columns(b) + f.multiple - 1) / f.multiple * f.multiple
+			to.width = max(to.width, min(up, maxSide))
+		}
+	}
+	out, err := f.results(n, p.channels, to, in[0].DType)
 	if err != nil {
 		return nil, nil, err
 	}
-	for k := range n {
-		b := boxAt(boxes.Data, k)
-		if !b.finite() {
-			continue
+	for k, b := range patches {
+		if b.area() > 0 {
+			columns := to.width
+			if f.width == 0 {
+				columns = min(f.columns(b), to.width)
+			}
+			f.sample(&out, k, &p, of(k), b, columns)
 		}
+	}
+	return []tensor.Tensor{out}, nil, nil
+}
+
+// patches returns the boxes in pixels; those that are not finite have no area.
+func (f *crop) patches(boxes *tensor.Tensor, p *pictures) []box {
+	out := make([]box, boxes.Shape[0])
+	for k := range out {
+		b := boxAt(boxes.Data, k)
 		if f.normalized {
 			b = box{
 				b[0] * float64(p.width), b[1] * float64(p.height), b[2] * float64(p.width), b[3] * float64(p.height),
 			}
 		}
-		if b.area() > 0 {
-			f.sample(&out, k, &p, of(k), b)
+		if b.finite() && b.area() > 0 {
+			out[k] = b
 		}
 	}
-	return []tensor.Tensor{out}, nil, nil
+	return out
+}
+
+// columns is how wide a box is at the height of results, in its proportions; 1 for one without area.
+func (f *crop) columns(b box) int {
+	if b.area() <= 0 {
+		return 1
+	}
+	wide := math.Round(float64(f.height) * (b[2] - b[0]) / (b[3] - b[1]))
+	return int(min(max(wide, 1), float64(f.widest)))
 }
 
 // owners returns which picture each of n boxes is of.

@@ -60,7 +60,8 @@ type body interface {
 
 // kinds lists the functions by name.
 var kinds = []*kind{
-	&argmaxKind, &cropKind, &identityKind, &nmsKind, &reshapeKind, &resizeKind, &thresholdKind, &topkKind, &trackKind,
+	&argmaxKind, &constantKind, &cropKind, &ctcKind, &identityKind, &nmsKind, &normalizeKind, &regionsKind,
+	&reshapeKind, &resizeKind, &thresholdKind, &topkKind, &trackKind, &windowKind,
 }
 
 // Names lists the functions, sorted.

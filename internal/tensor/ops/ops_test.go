@@ -274,13 +274,14 @@ func TestWhatIsRefused(t *testing.T) {
 		in       []tensor.Tensor
 		want     string
 	}{
-		{"sharpen", nil, nil, `there is no function "sharpen": there is argmax, crop`},
+		{"sharpen", nil, nil, `there is no function "sharpen": there is argmax, constant`},
 		{
 			"nms", with{"iou": "2", "scor": "1", "most": "0"}, nil,
 			`scor is no option of nms: it has iou, score, most, across_classes; iou is "2", want a number from 0 to ` +
 				`1; most is "0"`,
 		},
-		{"crop", with{"height": "3"}, nil, "width is missing: width of a result in pixels"},
+		{"crop", with{"height": "3"}, nil, "input \"image\" is missing"},
+		{"resize", with{"height": "3"}, nil, "height and width belong together"},
 		{
 			"crop", with{"height": "3", "width": "3", "layout": "chw", "datatype": "FP16"}, nil,
 			`layout is "chw", want nhwc or nchw; datatype is "FP16"`,

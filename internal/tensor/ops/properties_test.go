@@ -88,8 +88,9 @@ func TestSamplingAgainstTheFormula(t *testing.T) {
 	for seed := range seeds {
 		rng := seeded(seed)
 		h, w, c, oh, ow := 1+rng.IntN(9), 1+rng.IntN(9), 1+rng.IntN(3), 1+rng.IntN(12), 1+rng.IntN(12)
-		nearest, nchw := rng.IntN(2) == 0, rng.IntN(2) == 0
-		s := sampling{height: oh, width: ow, nearest: nearest, nchw: nchw, scale: 1, datatype: tensor.FP32}
+		nearest, nchw, to := rng.IntN(2) == 0, rng.IntN(2) == 0, rng.IntN(2) == 0
+		s := sampling{size: size{oh, ow}, nearest: nearest, nchw: nchw, to: to, datatype: tensor.FP32,
+			values: linear{[]float32{3}, []float32{1, 0.5, 2}[:c]}}
 		image := u8("image", make([]byte, h*w*c), 1, int64(h), int64(w), int64(c))
 		if nchw {
 			image.Shape = []int64{1, int64(c), int64(h), int64(w)}
@@ -112,7 +113,8 @@ func TestSamplingAgainstTheFormula(t *testing.T) {
 		}
 		whole := box{0, 0, float64(w), float64(h)}
 		got := map[box][]float64{
-			whole: answer(t, &Function{&resizeKind, &resize{s}}, Call{Inputs: []tensor.Tensor{image}})["image"],
+			whole: answer(t, &Function{&resizeKind, &resize{sampling: s}},
+				Call{Inputs: []tensor.Tensor{image}})["image"],
 			b: answer(t, &Function{&cropKind, &crop{sampling: s}}, Call{Inputs: []tensor.Tensor{image,
 				fp32("boxes", []float32{
 					float32(b[0]), float32(b[1]), float32(b[2]), float32(b[3]),
@@ -123,7 +125,7 @@ func TestSamplingAgainstTheFormula(t *testing.T) {
 				for x := range ow {
 					for ch := range c {
 						at := (y*ow+x)*c + ch
-						if nchw {
+						if to {
 							at = (ch*oh+y)*ow + x
 						}
 						fy := of[1] + (float64(y)+0.5)*(of[3]-of[1])/float64(oh)
@@ -141,6 +143,7 @@ func TestSamplingAgainstTheFormula(t *testing.T) {
 								}
 							}
 						}
+						want = (want - 3) * float64(s.values.scale[ch])
 						// Positions are rounded to float32 once: 255 grey levels times a few units in the last place.
 						if math.Abs(values[at]-want) > 1e-3 {
 							t.Fatalf("seed %d: box %v of %d x %d to %d x %d, (%d, %d, %d) is %v, want %v", seed, of, h,

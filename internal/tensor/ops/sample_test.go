@@ -3,6 +3,7 @@ package ops
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/sluice-serving/sluice/tensor"
@@ -14,6 +15,9 @@ var samples = map[string]map[string]string{
 		"height": "28", "width": "20", "layout": "nchw",
 	},
 	"threshold": {"least": "0.5"}, "topk": {"k": "5"}, "track": nil,
+	"constant": {"values": "1", "shape": "1,2"}, "ctc": {"alphabet": strings.Repeat("ab", 31) + "c"},
+	"normalize": {"scale": "2"}, "regions": nil,
+	"window": {"length": "7"},
 }
 
 // mustSample makes inputs where nothing is known but the types.

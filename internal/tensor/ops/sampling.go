@@ -13,9 +13,8 @@ const maxSide = 16384
 
 // pictureOptions are those of functions that make pictures.
 var pictureOptions = []Option{
-	{Name: "height", Required: true, Doc: "height of a result in pixels"},
-	{Name: "width", Required: true, Doc: "width of a result in pixels"},
-	{Name: "layout", Default: "nhwc", Doc: "`nhwc` or `nchw`, of picture and result"},
+	{Name: "layout", Default: "nhwc", Doc: "`nhwc` or `nchw`, of the picture"},
+	{Name: "to", Doc: "`nhwc` or `nchw`, of a result; without it that of the picture"},
 	{
 		Name: "filter", Default: "bilinear",
 		Doc: "`bilinear` or `nearest`; centres of pixels lie at halves, and the border's pixels go on beyond it",
@@ -25,22 +24,36 @@ var pictureOptions = []Option{
 		Doc: "`UINT8` or `FP32` of the result; without it that of the picture. UINT8 is rounded to the nearest and " +
 			"cut to 0 to 255",
 	},
-	{Name: "scale", Default: "1", Doc: "what values are multiplied with"},
+	meanOption, scaleOption,
+	{Name: "multiple", Default: "1", Doc: "sides that are not given are rounded to a multiple of it"},
 }
 
 // sampling resamples parts of pictures to pictures of one size.
 type sampling struct {
-	height, width int
-	nchw, nearest bool
-	datatype      tensor.DType // Invalid: that of the picture
-	scale         float32
+	size          // 0: not given
+	nchw, to bool // nchw, of pictures and of results
+	nearest  bool
+	datatype tensor.DType // Invalid: that of the picture
+	values   linear
+	multiple int
 }
 
+// size is that of pictures in pixels.
+type size struct{ height, width int }
+
 func newSampling(s *settings) sampling {
-	out := sampling{height: s.whole("height", 1, maxSide), width: s.whole("width", 1, maxSide),
-		nchw:    s.oneOf("layout", "nhwc", "nchw") == "nchw",
+	out := sampling{nchw: s.oneOf("layout", "nhwc", "nchw") == "nchw",
 		nearest: s.oneOf("filter", "bilinear", "nearest") == "nearest",
-		scale:   float32(s.number("scale", -math.MaxFloat32, math.MaxFloat32))}
+		values:  newLinear(s), multiple: s.whole("multiple", 1, 1024)}
+	out.to = out.nchw
+	if _, ok := s.with["to"]; ok {
+		out.to = s.oneOf("to", "nhwc", "nchw") == "nchw"
+	}
+	for name, side := range map[string]*int{"height": &out.height, "width": &out.width} { // any order: they are apart
+		if s.text(name) != "" {
+			*side = s.whole(name, 1, maxSide)
+		}
+	}
 	if _, ok := s.with["datatype"]; ok {
 		out.datatype = tensor.ParseDType(s.oneOf("datatype", "UINT8", "FP32"))
 	}
@@ -55,10 +68,12 @@ type pictures struct {
 	perPicture, perRow, perCol, perChan int
 }
 
-func (s *sampling) pictures(t *tensor.Tensor) pictures {
+func (s *sampling) pictures(t *tensor.Tensor) pictures { return picturesOf(t, s.nchw) }
+
+func picturesOf(t *tensor.Tensor, nchw bool) pictures {
 	d := t.Shape
 	p := pictures{data: t.Data, bytes: t.DType == tensor.Uint8, n: int(d[0])}
-	if s.nchw {
+	if nchw {
 		p.channels, p.height, p.width = int(d[1]), int(d[2]), int(d[3])
 		p.perChan, p.perRow, p.perCol = p.height*p.width, p.width, 1
 	} else {
@@ -76,9 +91,12 @@ func (p *pictures) at(i int) float32 {
 	return float(p.data, i)
 }
 
-// results allocates n pictures.
-func (s *sampling) results(n, channels int, from tensor.DType) (tensor.Tensor, error) {
-	return zeros(s.dtype(from), s.shape(int64(n), int64(channels))...)
+// results allocates n pictures of a size.
+func (s *sampling) results(n, channels int, of size, from tensor.DType) (tensor.Tensor, error) {
+	if err := s.values.fits(int64(channels)); err != nil {
+		return tensor.Tensor{}, err
+	}
+	return zeros(s.dtype(from), s.shape(int64(n), int64(channels), int64(of.height), int64(of.width))...)
 }
 
 func (s *sampling) dtype(from tensor.DType) tensor.DType {
@@ -88,15 +106,20 @@ func (s *sampling) dtype(from tensor.DType) tensor.DType {
 	return from
 }
 
-func (s *sampling) shape(n, channels int64) []int64 {
-	if s.nchw {
-		return []int64{n, channels, int64(s.height), int64(s.width)}
+func (s *sampling) shape(n, channels, height, width int64) []int64 {
+	if s.to {
+		return []int64{n, channels, height, width}
 	}
-	return []int64{n, int64(s.height), int64(s.width), channels}
+	return []int64{n, height, width, channels}
+}
+
+// rounded is a side in pixels as a multiple, at least one and at most maxSide.
+func (s *sampling) rounded(pixels float64) int {
+	return max(min(int(math.Round(pixels/float64(s.multiple))), maxSide/s.multiple), 1) * s.multiple
 }
 
 // spec describes n results for pictures of a description.
-func (s *sampling) spec(n int64, of *tensor.Spec) tensor.Spec {
+func (s *sampling) spec(n int64, of *tensor.Spec) (tensor.Spec, error) {
 	channels := int64(-1)
 	if of.Shape != nil {
 		channels = of.Shape[3]
@@ -104,7 +127,14 @@ func (s *sampling) spec(n int64, of *tensor.Spec) tensor.Spec {
 			channels = of.Shape[1]
 		}
 	}
-	return tensor.Spec{DType: s.dtype(of.DType), Shape: s.shape(n, channels)}
+	side := func(given int) int64 {
+		if given == 0 {
+			return -1
+		}
+		return int64(given)
+	}
+	return tensor.Spec{DType: s.dtype(of.DType), Shape: s.shape(n, channels, side(s.height), side(s.width))},
+		s.values.fits(channels)
 }
 
 // tap is the source of a row or column of the result: a weighted mean of two neighbours.
@@ -131,10 +161,10 @@ func (s *sampling) taps(from, to float64, n, size int) []tap {
 	return out
 }
 
-// sample writes the part of a picture that lies in b as result k of out.
-func (s *sampling) sample(out *tensor.Tensor, k int, p *pictures, picture int, b box) {
-	to := s.pictures(out)
-	rows, cols := s.taps(b[1], b[3], s.height, p.height), s.taps(b[0], b[2], s.width, p.width)
+// sample writes the part of a picture that lies in b as result k of out, as so many columns of it.
+func (s *sampling) sample(out *tensor.Tensor, k int, p *pictures, picture int, b box, columns int) {
+	to := picturesOf(out, s.to)
+	rows, cols := s.taps(b[1], b[3], to.height, p.height), s.taps(b[0], b[2], columns, p.width)
 	base := picture * p.perPicture
 	for y, r := range rows {
 		top, bottom := base+r.low*p.perRow, base+r.high*p.perRow
@@ -150,7 +180,7 @@ func (s *sampling) sample(out *tensor.Tensor, k int, p *pictures, picture int, b
 					w += c.part * (p.at(bottom+right+o) - w)
 					v += r.part * (w - v)
 				}
-				to.put(at+ch*to.perChan, v*s.scale)
+				to.put(at+ch*to.perChan, s.values.of(v, ch))
 			}
 		}
 	}
