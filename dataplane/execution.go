@@ -149,6 +149,7 @@ func (x *execution) cut(at, from int, t *tensor.Tensor, offset, items int) (tens
 type partResult struct {
 	outputs []tensor.Tensor // by the query's names
 	sent    []int32         // items along each edge of the stage
+	lengths []int32         // of the longest of them; nil where none is known
 }
 
 // check returns what a runner made of a part, or what is wrong with it. same has the results of the parts of the same
@@ -197,7 +198,28 @@ func (x *execution) check(at int, part *Portion, limit int, same []partResult) (
 		}
 		r.sent[k] = int32(rows)
 	}
+	r.lengths = x.lengths(at, r.outputs)
 	return r, nil
+}
+
+// lengths returns how long what a stage hands on is along each of its edges: by its outputs, or by what came before
+// them where the stage behind takes that. Nil where none is known.
+func (x *execution) lengths(at int, outputs []tensor.Tensor) []int32 {
+	of := x.graph.stages[at].lengths
+	if of == nil {
+		return nil
+	}
+	out := make([]int32, len(of))
+	edges := x.graph.Next(at)
+	for k, l := range of {
+		if l == nil {
+			continue
+		}
+		if out[k] = l.Of(outputs); out[k] == 0 && find(outputs, l.Input) < 0 {
+			out[k] = l.Of(x.tensors(x.source(edges[k].To, l.Input)))
+		}
+	}
+	return out
 }
 
 // store takes over the checked result of a part, in the place of an earlier one of the same items. Where answers of the

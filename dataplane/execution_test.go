@@ -141,6 +141,30 @@ func TestStagesBehindNothingFoundArePassedOver(t *testing.T) {
 	}
 }
 
+// How long items are at the next stage is told by the tensors that it takes: what this stage gives, or what came with
+// the request.
+func TestLengthsAtTheNextStage(t *testing.T) {
+	spec, w := scenes()
+	w[1].Length = &tensor.Length{Input: "image", Axes: []int{0, 1}}
+	w[2].Length = &tensor.Length{Input: "digit", Axes: []int{1}}
+	x := started(t, spec, w, rows("image", 0, 5))
+	crops := rows("crops", 0, 3)
+	crops.Shape = []int64{1, 6}
+	for at, c := range []struct {
+		outputs []tensor.Tensor
+		want    []int32
+	}{
+		{[]tensor.Tensor{rows("boxes", 0, 2)}, []int32{10}}, {[]tensor.Tensor{crops}, []int32{6}}, {nil, nil},
+	} {
+		if got := x.lengths(at, c.outputs); !slices.Equal(got, c.want) {
+			t.Errorf("behind stage %d items have lengths %v, want %v", at, got, c.want)
+		}
+	}
+	if got := x.lengths(1, nil); !slices.Equal(got, []int32{0}) {
+		t.Errorf("without the tensor lengths are %v", got)
+	}
+}
+
 // A later stage that gives a tensor of the same name replaces the earlier tensor for the stages behind it. Branches do
 // not see each other's. The tensor that was replaced is dropped.
 func TestLatestStageGivesTheTensor(t *testing.T) {

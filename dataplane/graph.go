@@ -22,6 +22,9 @@ type graphStage struct {
 	takes  []pipeline.Take // nil when not known: all that is given to it
 	counts bool            // an edge sends as many items as a tensor has rows
 	wanted []string        // outputs, by the model's names, that later stages need; nil for all, and at final ones
+	// lengths are, by edge, what the length of an item is at the stage that it leads to, by the query's names; nil
+	// where none is known.
+	lengths []*tensor.Length
 }
 
 // newGraph returns the graph of an app; nil for an app of one stage. It fails when the wiring is wrong.
@@ -45,8 +48,24 @@ func newGraph(spec *serving.Spec, wiring []pipeline.Wiring, a serving.AppID) (*g
 	}
 	for at := range g.stages {
 		g.stages[at].wanted = g.neededLater(at)
+		g.stages[at].lengths = g.lengthsBehind(at)
 	}
 	return g, nil
+}
+
+// lengthsBehind returns what the lengths of the stages are that the edges of one lead to.
+func (g *graph) lengthsBehind(at int) (out []*tensor.Length) {
+	edges := g.Next(at)
+	for k := range edges {
+		to := &g.stages[edges[k].To].wiring
+		if l := to.Length; l != nil && to.Batch[l.Input] == pipeline.KeepBatch {
+			if out == nil {
+				out = make([]*tensor.Length, len(edges))
+			}
+			out[k] = &tensor.Length{Input: to.TakenAs(l.Input), Axes: l.Axes}
+		}
+	}
+	return out
 }
 
 // neededLater returns the outputs of a stage, by its model's names, that a later stage may take or whose rows an edge

@@ -270,7 +270,7 @@ func (p *Plane) finish(m *message) {
 	}
 	switch {
 	case j.err == nil:
-		in.Emitted = p.storeOutputs(j, &in)
+		in.Emitted, in.Lengths = p.storeOutputs(j, &in)
 	case errors.Is(j.err, ErrInstanceLost):
 		p.c.Trouble(fmt.Errorf("instance %d: %w", j.instance.id, j.err))
 		in = engine.NewInstanceLost(j.instance.id)

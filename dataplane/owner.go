@@ -164,7 +164,7 @@ func (p *Plane) step(now serving.Time) {
 		p.c.Observe(now, p.in, out)
 	}
 	clear(p.in)
-	p.in, p.sent = p.in[:0], p.sent[:0]
+	p.in, p.sent, p.lengths = p.in[:0], p.sent[:0], p.lengths[:0]
 	for i := range out {
 		p.carryOut(now, &out[i])
 	}

@@ -93,6 +93,7 @@ type Plane struct {
 	jobs      map[serving.BatchID]*job
 	graphs    map[serving.AppID]*graph // nil for apps of one stage
 	sent      []int32                  // memory of Input.Emitted of the inputs of one step
+	lengths   []int32                  // and of Input.Lengths
 	states    *states
 	breakages breakages
 	helpers   sync.WaitGroup // goroutines of instances and planner

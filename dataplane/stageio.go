@@ -160,11 +160,11 @@ func (p *Plane) checkOutputs(j *job) error {
 }
 
 // storeOutputs takes over what a batch has made, as far as it counts. It returns how many items each part sends along
-// each edge of its stage; nil when every edge hands the items on as they are. The slice is valid until the end of the
-// step.
-func (p *Plane) storeOutputs(j *job, in *engine.Input) []int32 {
+// each edge of its stage, and of which length; nil when every edge hands the items on as they are, and where no length
+// is known. The slices are valid until the end of the step.
+func (p *Plane) storeOutputs(j *job, in *engine.Input) (sent, lengths []int32) {
 	s := j.io
-	from := len(p.sent)
+	from, before := len(p.sent), len(p.lengths)
 	for k := range j.batch.Portions {
 		part := &j.batch.Portions[k]
 		c := p.calls[part.Query]
@@ -189,18 +189,27 @@ func (p *Plane) storeOutputs(j *job, in *engine.Input) []int32 {
 				c.execution.store(s.at, part.Offset, part.Items, s.results[k], final)
 			}
 			p.sent = append(p.sent, s.results[k].sent...)
+			if s.graph.stages[s.at].lengths != nil {
+				p.lengths = append(p.lengths, s.results[k].lengths...)
+			}
 		default: // the query has ended: what it would send is counted for the journal and the metrics
 			outputs := s.graph.named(s.at, part.Outputs)
 			edges := s.graph.Next(s.at)
 			for e := range edges {
 				n := itemsSent(&edges[e], part.Items, outputs)
 				p.sent = append(p.sent, int32(min(max(n, 0), int64(p.c.Rows))))
+				if s.graph.stages[s.at].lengths != nil {
+					p.lengths = append(p.lengths, 0)
+				}
 			}
 		}
 	}
+	if len(p.lengths) > before {
+		lengths = p.lengths[before:len(p.lengths):len(p.lengths)]
+	}
 	if s == nil || s.graph == nil || !s.graph.stages[s.at].counts {
 		p.sent = p.sent[:from]
-		return nil
+		return nil, lengths
 	}
-	return p.sent[from:len(p.sent):len(p.sent)]
+	return p.sent[from:len(p.sent):len(p.sent)], lengths
 }

@@ -12,6 +12,7 @@ import (
 type StageTime struct {
 	Stage, Variant string
 	Items          int           // of the query
+	Length         int           // of the longest of them, as the stage counts it; 0 where it is not known
 	Batch          int           // items of the batch
 	Ready          time.Duration // from the query's acceptance until the stage's input was complete
 	Queue          time.Duration // from then to the start of the batch
@@ -31,7 +32,7 @@ func timings(spec *serving.Spec, d *engine.Decision, arrived, now serving.Time) 
 	for k, x := range d.Stages {
 		out[k] = StageTime{
 			Stage: spec.Stages[x.Stage].Name, Variant: spec.Variants[x.Variant].Name, Items: int(x.Items),
-			Batch: int(x.Batch),
+			Length: int(x.Length), Batch: int(x.Batch),
 			Ready: x.Ready.Sub(arrived), Queue: x.Started.Sub(x.Ready), Run: x.Done.Sub(x.Started),
 		}
 	}

@@ -132,6 +132,7 @@ type StageTime struct {
 	Stage   serving.StageID
 	Variant serving.VariantID
 	Items   int32        // of the query, all parts
+	Length  int32        // of the longest of them; 0 where it is not known
 	Batch   int32        // items of the batch
 	Ready   serving.Time // its input was complete
 	Started serving.Time // the batch began

@@ -30,7 +30,24 @@ type served struct {
 	answer
 	accuracy float64
 	time     StageTime
-	sent     []int32 // along each edge of its stage; nil for its items times the edge's fan-out, rounded
+	handed
+}
+
+// handed is what a task hands on, by the edges of its stage.
+type handed struct {
+	sent    []int32 // items; nil for its items times the edge's fan-out, rounded
+	lengths []int32 // of the longest of them; nil where none is known
+}
+
+// handedBy returns what the k-th task of a batch hands on along so many edges.
+func handedBy(in *Input, k, edges int) (h handed) {
+	if edges > 0 && len(in.Emitted) >= (k+1)*edges {
+		h.sent = in.Emitted[k*edges : (k+1)*edges]
+	}
+	if edges > 0 && len(in.Lengths) >= (k+1)*edges {
+		h.lengths = in.Lengths[k*edges : (k+1)*edges]
+	}
+	return h
 }
 
 // flow is a query's progress through its app.
@@ -44,6 +61,8 @@ type stageResult struct {
 	right float64   // accuracy of the answers, weighted by their items
 	total float64   // those items
 	last  StageTime // of the task that ended last
+	// length is that of the longest item that it was handed; 0 where none is known.
+	length int32
 }
 
 func newFlows(w *world) *flows {
@@ -57,8 +76,8 @@ func (f *flows) grow(fresh []serving.AppID) {
 	f.graphs = serving.Renew(f.graphs, fresh, func(a serving.AppID) *pipeline.Graph { return pipeline.New(f.spec, a) })
 }
 
-// open begins to follow a query of so many items through the stages of an app.
-func (f *flows) open(a serving.AppID, items int32) int32 {
+// open begins to follow a query through the stages of its app.
+func (f *flows) open(q *serving.Query) int32 {
 	var at int32
 	if n := len(f.free); n > 0 {
 		at = f.free[n-1]
@@ -67,13 +86,14 @@ func (f *flows) open(a serving.AppID, items int32) int32 {
 		f.list = append(f.list, flow{})
 		at = int32(len(f.list) - 1)
 	}
-	x, stages := &f.list[at], f.graphs[a].Len()
-	x.progress.Start(f.graphs[a], items)
+	x, stages := &f.list[at], f.graphs[q.App].Len()
+	x.progress.Start(f.graphs[q.App], q.Items)
 	if cap(x.stages) < stages {
 		x.stages = make([]stageResult, stages)
 	}
 	x.stages = x.stages[:stages]
 	clear(x.stages)
+	x.stages[0].length = q.Length
 	return at
 }
 
@@ -86,6 +106,12 @@ func (f *flows) items(at int32, s serving.StageID) int32 {
 	return p.Items(p.Graph().Position(s))
 }
 
+// length returns the length of the longest item that a query has at a stage; 0 for one that is not known.
+func (f *flows) length(at int32, s serving.StageID) int32 {
+	x := &f.list[at]
+	return x.stages[x.progress.Graph().Position(s)].length
+}
+
 // over tells whether a query is through a stage: served there, or passed over.
 func (f *flows) over(at int32, s serving.StageID) bool {
 	p := &f.list[at].progress
@@ -93,8 +119,8 @@ func (f *flows) over(at int32, s serving.StageID) bool {
 }
 
 // newServed is how a batch serves a task.
-func (f *flows) newServed(t *fleet.Task, i *fleet.Instance, b *fleet.Batch, accuracy float64, sent []int32) served {
-	return served{answer: newAnswer(t, i, b), accuracy: accuracy, sent: sent, time: StageTime{
+func (f *flows) newServed(t *fleet.Task, i *fleet.Instance, b *fleet.Batch, accuracy float64, h handed) served {
+	return served{answer: newAnswer(t, i, b), accuracy: accuracy, handed: h, time: StageTime{
 		Stage: t.Stage(), Variant: b.Variant, Batch: int32(b.Items), Ready: t.ReadyAt(), Started: b.Started,
 		Done: f.now,
 	}}
@@ -109,7 +135,11 @@ func (f *flows) served(at int32, t *fleet.Task, how *served) []pipeline.Change {
 	r.right += how.accuracy * float64(t.Items())
 	r.total += float64(t.Items())
 	r.last = how.time
-	r.last.Items = x.progress.Items(k)
+	r.last.Items, r.last.Length = x.progress.Items(k), r.length
+	for e, n := range how.lengths {
+		to := &x.stages[x.progress.Graph().Next(k)[e].To]
+		to.length = max(to.length, n)
+	}
 	f.changes = x.progress.Served(k, int32(t.Items()), how.sent, f.changes[:0])
 	return f.changes
 }
@@ -121,7 +151,7 @@ func (f *flows) keep(ref fleet.Ref, how *served) {
 	}
 	k := &f.kept[ref]
 	*k = keptAnswer{*how, true}
-	k.sent = slices.Clone(how.sent)
+	k.sent, k.lengths = slices.Clone(how.sent), slices.Clone(how.lengths)
 }
 
 // keeps reports whether a task has an answer that has not gone on yet.

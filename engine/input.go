@@ -88,7 +88,8 @@ func ParseMachineChange(name string) (MachineChange, bool) {
 // Input is one fact. It is a flat union: which fields count depends on Kind, the others are zero, and Variant is
 // serving.None where it does not count. The constructors below make each kind.
 //
-//	BatchDone        Batch, Instance, Took; Emitted where the stage feeds others; Confidence where it is known; Result
+//	BatchDone        Batch, Instance, Took, Result; Emitted and Lengths where the stage feeds others; Confidence where
+//	                 it is known
 //	MachineChanged   Worker, Machine; For of MachineMissing, Took of MachineCame
 //	InstanceChanged  Instance, Change; Variant unless it is Lost
 //	PriceChanged     DeviceType, Price
@@ -108,6 +109,9 @@ type Input struct {
 	// Emitted is the items that each task of the batch sends along each edge of its stage: task by task, edges in the
 	// order of Stage.Next. Nil means items times the edge's FanOut, rounded.
 	Emitted []int32
+	// Lengths is, by the places of Emitted, the length of the longest item that goes along an edge, as the stage that
+	// it leads to counts it (serving.Query.Length). Nil, or 0, is for one that is not known.
+	Lengths []int32
 	// Confidence is, by item, how sure the variant is of its answer. Nil means that nobody knows.
 	Confidence []float32
 	Result     Result

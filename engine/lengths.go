@@ -14,7 +14,7 @@ import (
 type lengths struct {
 	*world
 	stretches *profile.Stretches // nil where lengths do not count
-	seen      []lengthsSeen      // by app; may be shorter
+	seen      []lengthsSeen      // by stage; may be shorter
 	// sums are the stretches of the items that came, and factors their means in force, by variant*devices + device
 	// type. Newer queries count more.
 	sums, factors []float64
@@ -50,31 +50,30 @@ const (
 	extraChange = 0.05
 )
 
-// of returns the length with which a query counts at a stage: 0 where lengths do not count there. Only a query's first
-// stage knows it.
-func (l *lengths) of(x *serving.Query, s serving.StageID) int32 {
-	if l.stretches == nil || x.Length <= 0 || s != l.spec.Source(x.App) {
+// at returns the length with which items count at a stage: 0 where lengths do not count there.
+func (l *lengths) at(s serving.StageID, length int32) int32 {
+	if l.stretches == nil || length <= 0 {
 		return 0
 	}
 	for _, v := range l.spec.Stages[s].Variants {
 		for d := range l.spec.DeviceTypes {
 			if _, ok := l.stretches.Error(v, serving.DeviceTypeID(d)); ok {
-				return x.Length
+				return length
 			}
 		}
 	}
 	return 0
 }
 
-// arrived counts a query of a length that counts.
-func (l *lengths) arrived(x *serving.Query, length int32) {
-	for len(l.seen) <= int(x.App) {
+// came counts items of a query that have come to a stage, with a length that counts there.
+func (l *lengths) came(s serving.StageID, items, length int32) {
+	for len(l.seen) <= int(s) {
 		l.seen = append(l.seen, lengthsSeen{})
 	}
 	if n := len(l.spec.Variants) * len(l.spec.DeviceTypes); len(l.sums) < n {
 		l.sums = lengthened(l.sums, n)
 	}
-	y := &l.seen[x.App]
+	y := &l.seen[s]
 	if y.queries < lengthSpan {
 		y.latest = append(y.latest, length)
 	} else {
@@ -82,16 +81,16 @@ func (l *lengths) arrived(x *serving.Query, length int32) {
 	}
 	y.queries++
 	step := 1 / float64(min(y.queries, lengthSpan))
-	y.items += step * (float64(x.Items) - y.items)
+	y.items += step * (float64(items) - y.items)
 	check := y.queries%lengthsEvery == 0
 	if y.queries == firstSpread || y.queries == lengthSpan {
 		l.changed = l.changed || slices.Min(y.latest) < slices.Max(y.latest)
 	}
-	for _, v := range l.spec.Stages[l.spec.Source(x.App)].Variants {
+	for _, v := range l.spec.Stages[s].Variants {
 		for d := range l.spec.DeviceTypes {
 			at := int(v)*len(l.spec.DeviceTypes) + d
 			f := l.stretches.Factor(v, serving.DeviceTypeID(d), length)
-			l.sums[at] += step * (f*float64(x.Items) - l.sums[at])
+			l.sums[at] += step * (f*float64(items) - l.sums[at])
 			is := l.sums[at] / y.items
 			l.changed = l.changed || check && (is > lengthsChange*l.inForce(at) || l.inForce(at) > lengthsChange*is)
 		}
@@ -115,14 +114,14 @@ func (l *lengths) enforce(p profile.Profile) {
 	for at := range l.factors {
 		l.factors[at] = 1
 		v, d := serving.VariantID(at/len(l.spec.DeviceTypes)), serving.DeviceTypeID(at%len(l.spec.DeviceTypes))
-		a := l.spec.Stages[l.spec.Variants[v].Stage].App
-		if int(a) >= len(l.seen) || l.seen[a].items == 0 || l.sums[at] == 0 {
+		s := l.spec.Variants[v].Stage
+		if int(s) >= len(l.seen) || l.seen[s].items == 0 || l.sums[at] == 0 {
 			continue
 		}
-		l.factors[at] = l.sums[at] / l.seen[a].items
+		l.factors[at] = l.sums[at] / l.seen[s].items
 		if _, ok := l.stretches.Error(v, d); ok {
-			l.spreads[at] = known.Spread(l.spec, v, d, slices.Sorted(slices.Values(l.seen[a].latest)),
-				l.seen[a].items)
+			l.spreads[at] = known.Spread(l.spec, v, d, slices.Sorted(slices.Values(l.seen[s].latest)),
+				l.seen[s].items)
 		}
 	}
 	l.overheads = slices.Clone(l.overheads)
@@ -202,9 +201,9 @@ func (l *lengths) grow(p profile.Profile, fresh *serving.Fresh) {
 			cells = append(cells, int32(int(v)*len(l.spec.DeviceTypes)+d))
 		}
 	}
-	for _, a := range fresh.Apps {
-		if int(a) < len(l.seen) {
-			l.seen[a] = lengthsSeen{}
+	for _, s := range fresh.Stages {
+		if int(s) < len(l.seen) {
+			l.seen[s] = lengthsSeen{}
 		}
 	}
 	if l.sums != nil {

@@ -31,15 +31,12 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 		case in.Result == Exceeded:
 			q.again(ref)
 		default:
-			var sent []int32
-			if len(in.Emitted) >= (k+1)*edges && edges > 0 {
-				sent = in.Emitted[k*edges : (k+1)*edges]
-			}
+			h := handedBy(in, k, edges)
 			n := min(q.fleet.Task(ref).Items(), len(sure))
 			own := sure[:n]
 			sure = sure[n:]
-			if !q.goesOn(ref, i, b, own, sent) {
-				q.served(ref, i, b, sent)
+			if !q.goesOn(ref, i, b, own, h) {
+				q.served(ref, i, b, h)
 			}
 		}
 		ref = next
@@ -48,7 +45,7 @@ func (q *queries) batchEnded(i *fleet.Instance, b *fleet.Batch, in *Input) (late
 }
 
 // served advances the query of a task that ended well. Of one whose first answer has gone on meanwhile nothing counts.
-func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent []int32) {
+func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, h handed) {
 	q.faults.served(ref, i.ID())
 	t := *q.fleet.Task(ref) // tasks of the next stages may move it
 	r := t.Record()
@@ -64,7 +61,7 @@ func (q *queries) served(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sent 
 		}
 	case t.Hint() == 0 || q.flows.keeps(ref):
 		rec.again = rec.again || t.Hint() > 0
-		how := q.flows.newServed(&t, i, b, q.accuracyOf(&t, b.Variant), sent)
+		how := q.flows.newServed(&t, i, b, q.accuracyOf(&t, b.Variant), h)
 		q.through(r, &t, &how, Answered)
 	}
 	q.release(ref)
@@ -197,11 +194,15 @@ func (q *queries) through(r fleet.Ref, t *fleet.Task, how *served, why Reason) {
 // than the largest batch that anything takes.
 func (q *queries) enter(r fleet.Ref, s serving.StageID) {
 	left := q.flows.items(q.records.at(r).flow, s)
+	length := q.beliefs.lengths.at(s, q.flows.length(q.records.at(r).flow, s))
 	largest := int32(min(q.largestBatch(s), int(left+pipeline.MostTasks-1)/pipeline.MostTasks))
 	query := q.records.at(r).query
+	if length > 0 {
+		q.beliefs.lengths.came(s, left, length)
+	}
 	for offset := int32(0); left > 0; {
 		items := min(left, largest)
-		w := q.work(&query, s, items)
+		w := q.work(&query, s, items, length)
 		w.Offset = offset
 		if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(s, why) && !q.admission.planned(&w) {
 			q.end(r, serving.Failed, why).Stage = s

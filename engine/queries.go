@@ -72,9 +72,9 @@ func (q *queries) accept(x *serving.Query) {
 	}
 	q.monitor.AddSize(x.App, x.Items)
 	app := &q.spec.Apps[x.App]
-	w := q.work(x, app.Stages[0], x.Items)
+	w := q.work(x, app.Stages[0], x.Items, q.beliefs.lengths.at(app.Stages[0], x.Length))
 	if w.Length > 0 {
-		q.beliefs.lengths.arrived(x, w.Length)
+		q.beliefs.lengths.came(w.Stage, x.Items, w.Length)
 	}
 	if ok, why := q.admission.admits(&w); !ok && !q.admission.startsOnDemand(w.Stage, why) {
 		q.refuse(x, why, q.admission.retry(&w, why))
@@ -165,7 +165,7 @@ func (q *queries) open(x *serving.Query) fleet.Ref {
 	q.pending[x.App]++
 	q.idle[x.App] = serving.Never
 	if len(q.spec.Apps[x.App].Stages) > 1 {
-		q.records.at(r).flow = q.flows.open(x.App, x.Items)
+		q.records.at(r).flow = q.flows.open(x)
 	}
 	q.streams.enter(r)
 	return r
@@ -210,12 +210,12 @@ func (q *queries) keepOrder(w *fleet.Work, x *serving.Query) {
 	w.Deadline, w.LatestEnd, w.Due = w.Deadline.Add(more), w.LatestEnd.Add(more), w.Due.Add(more)
 }
 
-// work describes items of a query at a stage. A query that finds nothing ready there waits for a cold start, where the
-// scaler starts instances for calls, and makes the scaler decide.
-func (q *queries) work(x *serving.Query, s serving.StageID, items int32) fleet.Work {
+// work describes items of a query at a stage, of a length that counts there; 0 for none. A query that finds nothing
+// ready there waits for a cold start, where the scaler starts instances for calls, and makes the scaler decide.
+func (q *queries) work(x *serving.Query, s serving.StageID, items, length int32) fleet.Work {
 	by := x.Deadline.Add(-q.clockSlack(x, s))
 	w := fleet.Work{
-		Query: x.ID, Stage: s, Items: items, Length: q.beliefs.lengths.of(x, s), Pin: serving.None,
+		Query: x.ID, Stage: s, Items: items, Length: length, Pin: serving.None,
 		Deadline:  by.Add(-q.beliefs.tails[s]),
 		LatestEnd: by.Add(-q.beliefs.needs[s]), Due: by.Add(-q.spec.Apps[x.App].Slack), Ready: q.now,
 		MinAccuracy: x.MinAccuracy, Priority: x.Priority,

@@ -19,9 +19,9 @@ import (
 
 // goesOn lets what a task whose batch has ended is unsure of wait for better answers, and reports whether it does. sure
 // is the confidence of each item; nil where it is not known. A confidence without a second answer says how accurate
-// this one is, too. What falls short of the accuracy that its query wants is answered again, whatever that costs. sent
-// are the items that the task sends along each edge of its stage, or nil.
-func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure []float32, sent []int32) bool {
+// this one is, too. What falls short of the accuracy that its query wants is answered again, whatever that costs. h is
+// what the task hands on.
+func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure []float32, h handed) bool {
 	t := q.fleet.Task(ref)
 	stage := &q.spec.Stages[i.Stage()]
 	if !q.seconds || t.Hint() > 0 || t.Pin() != serving.None {
@@ -67,7 +67,7 @@ func (q *queries) goesOn(ref fleet.Ref, i *fleet.Instance, b *fleet.Batch, sure 
 	final := q.now >= until || unsure == 0 || unsure > pipeline.MostTasks
 	var how served
 	if graph {
-		how = q.flows.newServed(t, i, b, accuracy, sent)
+		how = q.flows.newServed(t, i, b, accuracy, h)
 	} else {
 		rec.accuracy, rec.kept = accuracy, newAnswer(t, i, b)
 	}

@@ -2,14 +2,26 @@ package sim
 
 import (
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
 )
 
+// lengthAt returns the length of a query's items at a stage; 0 where it is not known.
+func (s *simulation) lengthAt(q serving.QueryID, at serving.StageID) int32 {
+	if at == s.Spec.Source(s.Spec.Stages[at].App) {
+		return s.lengths[q]
+	}
+	if f, ok := s.frames[q].(truth.Lengthy); ok {
+		return f.Length(at)
+	}
+	return 0
+}
+
 // contents returns by how much a batch takes longer and what it sends, by what is in its queries: the run time balloons
 // by the mean over its items.
-func (s *simulation) contents(d *engine.Decision) (balloon float64, sent []int32) {
+func (s *simulation) contents(d *engine.Decision) (balloon float64, sent, lengths []int32) {
 	if s.Content == nil {
-		return 1, nil
+		return 1, nil, nil
 	}
 	edges := s.Spec.Stages[d.Stage].Next
 	sent = make([]int32, 0, len(d.Tasks)*len(edges))
@@ -19,9 +31,12 @@ func (s *simulation) contents(d *engine.Decision) (balloon float64, sent []int32
 		balloon += float64(p.Items) * f.Balloon(d.Stage)
 		for k := range edges {
 			sent = append(sent, truth.ItemsSent(f, d.Stage, k, p.Offset, p.Items))
+			if s.machines.long != nil {
+				lengths = append(lengths, s.lengthAt(p.Query, edges[k].To))
+			}
 		}
 	}
-	return balloon / float64(d.Items), sent
+	return balloon / float64(d.Items), sent, lengths
 }
 
 // confidences returns how sure a batch's variant is of its answers; nil where that was not measured, or does not count.

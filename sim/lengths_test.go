@@ -155,6 +155,75 @@ func foresees(t *testing.T, pads, learn bool, router string) {
 	}
 }
 
+// long is the content of a query whose one item has a length at the second stage.
+type long int32
+
+func (long) Fan(serving.StageID, int) float64     { return 1 }
+func (long) Balloon(serving.StageID) float64      { return 1 }
+func (l long) Length(s serving.StageID) int32     { return int32(s) * int32(l) }
+func (l long) Frame(q *serving.Query) truth.Frame { return long(16 + q.ID*37%480) }
+
+// What comes to a stage behind others has a length of its own there, which is known once the stage before has ended:
+// from then on it is foreseen what it takes.
+func TestLengthsOfLaterStagesAreForeseen(t *testing.T) {
+	takes := func(n, length int) time.Duration {
+		return 2*time.Millisecond + time.Duration(n*(200+30*length))*time.Microsecond
+	}
+	c := simtest.Staged([]serving.Stage{
+		{Name: "cut", Next: []serving.Edge{{To: 1, FanOut: 1}}}, {Name: "read"},
+	}, 2, 2*time.Millisecond, takes(1, 64)-2*time.Millisecond, time.Second, 4)
+	for _, n := range []int{1, 4} {
+		for _, length := range []int{16, 256} {
+			c.Measurements.Length = append(c.Measurements.Length, serving.LengthPoint{
+				Variant: 1, Reference: 64, Length: int32(length), Items: n, Mean: takes(n, length),
+			})
+		}
+	}
+	believed, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines.Stretch = profile.NewStretches(c.Spec, c.Measurements).Latency
+	e, err := systems.System{Router: "priced", Batcher: "asrouted"}.Engine(c.Spec, believed, c.Planner.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := make(map[serving.BatchID]time.Duration)
+	shortest, longest := time.Hour, time.Duration(0)
+	_, err = Run(Config{
+		Spec: c.Spec, Engine: e, Truth: machines, Content: long(0), Initial: c.Plan, Warm: true, Check: true,
+		Source: workload.FromSlice(ofLengths(rand.New(rand.NewPCG(3, 3)), 500, 100)),
+		Observe: func(_ serving.Time, in []engine.Input, out []engine.Decision) {
+			for k := range in {
+				x := &in[k]
+				believed, ok := expected[x.Batch]
+				if x.Kind != engine.BatchDone || !ok {
+					continue
+				}
+				shortest, longest = min(shortest, x.Took), max(longest, x.Took)
+				if off := float64(believed)/float64(x.Took) - 1; math.Abs(off) > 0.02 {
+					t.Fatalf("batch %d was believed to take %v and took %v (seed 3)", x.Batch, believed, x.Took)
+				}
+			}
+			for k := range out {
+				if x := &out[k]; x.Kind == engine.StartBatch && x.Stage == 1 {
+					expected[x.Batch] = x.Expected
+				}
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(expected) < 100 || longest < 4*shortest {
+		t.Errorf("%d batches of %v to %v: lengths did not count", len(expected), shortest, longest)
+	}
+}
+
 // A query that is too long to be in time on an idle machine is refused at once, with the longest length that is in
 // time. One of that length is served in time. Where an app serves late queries it serves long ones.
 func TestTooLongQueriesAreRefused(t *testing.T) {

@@ -45,6 +45,7 @@ type run struct {
 	drawn    float64       // what is random of it: truth.Model.Draw
 	balloon  float64       // the factor by which its content lengthens it
 	sent     []int32       // items along each edge, task by task
+	lengths  []int32       // of the longest of them; nil where none is known
 	sure     []float32     // as engine.Input.Confidence
 	breaks   bool
 	hangs    bool // it never ends
@@ -120,7 +121,7 @@ func (m *machines) remove(r *run) {
 	s := m.touch(r.site)
 	s.runs = slices.DeleteFunc(s.runs, func(x *run) bool { return x == r })
 	delete(m.runs, r.batch)
-	r.sent = nil
+	r.sent, r.lengths = nil, nil
 	m.unused = append(m.unused, r)
 }
 

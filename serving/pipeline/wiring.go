@@ -24,6 +24,9 @@ type Wiring struct {
 	// Batch says of inputs of the stage's model that their tensors in the query have a batch dimension where the model
 	// has none, or the other way round. Such tensors hold one item.
 	Batch map[string]BatchChange
+	// Length is what the length of an item is at the stage, of an input of its model; nil where it is not known, or
+	// does not count.
+	Length *tensor.Length
 }
 
 // BatchChange is what happens to the batch dimension of a tensor on its way to a stage.

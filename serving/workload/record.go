@@ -56,6 +56,8 @@ type Record struct {
 	// Stages has the items that reached each stage of the app, by name. It is absent when the server did not report
 	// them.
 	Stages map[string]int32 `json:"stages,omitempty"`
+	// Lengths has the length of the longest item at stages where the server reported it.
+	Lengths map[string]int32 `json:"lengths,omitempty"`
 }
 
 // limits of a recorded run
@@ -218,6 +220,7 @@ func ReadArrivals(r io.Reader, resolve func(app string) (serving.AppID, error),
 			At: serving.Time(rec.AtNS), App: id, Items: max(1, rec.Items), Length: rec.Length, Priority: rec.Priority,
 			Timeout:     time.Duration(rec.TimeoutNS),
 			MinAccuracy: rec.MinAccuracy, Variant: serving.None, Sample: -1, Stream: rec.Stream, Stages: rec.Stages,
+			Lengths: rec.Lengths,
 		}
 		if rec.Sample != nil {
 			a.Sample = *rec.Sample

@@ -25,6 +25,8 @@ type Arrival struct {
 	// Stages has, in a replay, the items that reached each stage of the app, by name. A stage without an entry was
 	// passed over. Nil when the record does not have them.
 	Stages map[string]int32
+	// Lengths has, in a replay, the length of the longest item at stages where it is known, by name.
+	Lengths map[string]int32
 }
 
 // Source yields arrivals in non-decreasing order of At. After the last one it returns false, also when it is called

@@ -23,6 +23,12 @@ type Frame interface {
 	Balloon(s serving.StageID) float64
 }
 
+// Lengthy is a Frame that knows how long items are at stages after the first.
+type Lengthy interface {
+	// Length returns the length of the query's items at a stage; 0 where it is not known.
+	Length(s serving.StageID) int32
+}
+
 // ItemsSent returns how many items the items offset to offset+items-1 of a query at stage s send along edge k. Over all
 // parts of a query the results add up to what the whole query sends: a fraction of an item is sent by the part that
 // completes it.

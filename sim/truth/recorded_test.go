@@ -17,7 +17,7 @@ func TestRecorded(t *testing.T) {
 			}, {Name: "read", Joins: 1},
 		},
 	}
-	r := NewRecorded(spec, [][]int32{nil, {2, 5, 4}, nil, {1, 0, 0}})
+	r := NewRecorded(spec, [][]StageSeen{nil, {{2, 0}, {5, 0}, {4, 70}}, nil, {{1, 0}, {}, {}}})
 	frame := func(id serving.QueryID) Frame { return r.Frame(&serving.Query{ID: id}) }
 	if f := frame(1); f.Fan(0, 0) != 2.5 || f.Fan(1, 0) != 1 {
 		t.Error("before anything is known the graph's fan-outs hold")
@@ -29,6 +29,9 @@ func TestRecorded(t *testing.T) {
 			f.Balloon(1) != 1 {
 			t.Errorf("query %d: %v, %v", id, f.Fan(0, 0), f.Fan(1, 0))
 		}
+	}
+	if long := frame(2).(Lengthy); long.Length(2) != 70 || long.Length(1) != 0 {
+		t.Errorf("lengths %d and %d, want 70 and none", long.Length(2), long.Length(1))
 	}
 	if f := frame(4); ItemsSent(f, 0, 0, 0, 1) != 0 || f.Fan(1, 0) != 0 {
 		t.Error("a query in which nothing was found sends nothing")

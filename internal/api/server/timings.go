@@ -19,6 +19,9 @@ func stageTimings(stages []dataplane.StageTime) []oip.Param {
 			oip.Param{Name: name + "queue_us", Value: s.Queue.Microseconds()}, oip.Param{
 				Name: name + "run_us", Value: s.Run.Microseconds(),
 			})
+		if s.Length > 0 {
+			out = append(out, oip.Param{Name: name + "length", Value: int64(s.Length)})
+		}
 	}
 	return out
 }

@@ -107,6 +107,7 @@ type input struct {
 	Exceeded bool          `json:"oom,omitempty"`
 	Took     time.Duration `json:"took,omitempty"`
 	Emitted  []int32       `json:"sent,omitempty"`
+	Lengths  []int32       `json:"lens,omitempty"`
 	Sure     []float32     `json:"sure,omitempty"`
 	Change   string        `json:"ch,omitempty"`
 	Plan     *plan.Plan    `json:"plan,omitempty"`
@@ -191,7 +192,7 @@ func compact(in *engine.Input) input {
 	case engine.BatchDone:
 		c.Batch, c.Instance, c.Broken, c.Took, c.Emitted = uint64(in.Batch), int32(in.Instance),
 			in.Result == engine.Broken, in.Took, in.Emitted
-		c.Exceeded, c.Sure = in.Result == engine.Exceeded, in.Confidence
+		c.Exceeded, c.Sure, c.Lengths = in.Result == engine.Exceeded, in.Confidence, in.Lengths
 	case engine.MachineChanged:
 		c.Worker, c.Change, c.For, c.Took = int32(in.Worker), in.Machine.String(), in.For, in.Took
 	case engine.InstanceChanged:
@@ -229,7 +230,7 @@ func (c *input) expand(h *Header) (engine.Input, error) {
 	switch c.Kind {
 	case engine.BatchDone.String():
 		in := engine.NewBatchDone(serving.BatchID(c.Batch), instance, c.Took, c.Emitted)
-		in.Confidence = c.Sure
+		in.Confidence, in.Lengths = c.Sure, c.Lengths
 		if c.Broken {
 			in.Result = engine.Broken
 		}

@@ -4,8 +4,20 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/serving/pipeline"
+	"github.com/sluice-serving/sluice/tensor"
 )
+
+// LengthAt is what the length of an item is at a stage: that of the first variant that has one. Nil where none has.
+func (f *Fleet) LengthAt(s serving.StageID) *tensor.Length {
+	for _, v := range f.Tables.Spec.Stages[s].Variants {
+		if l := f.Tables.Variants[v].Length; l != nil {
+			return l
+		}
+	}
+	return nil
+}
 
 // Wiring returns the inputs and outputs of the stages of apps with several stages, by name. If a remote server with a
 // stage's model does not answer, they stay unknown. The stage then gets the inputs that the file names, or all outputs
@@ -27,6 +39,7 @@ func (b *Backends) Wiring(ctx context.Context, log *slog.Logger) []pipeline.Wiri
 			continue // as all are that are not of the file
 		}
 		out[s] = f.Tables.Stages[s]
+		out[s].Length = f.LengthAt(serving.StageID(s))
 		if out[s].Inputs != nil {
 			continue
 		}

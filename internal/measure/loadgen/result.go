@@ -141,6 +141,7 @@ func (res *Result) WriteRecords(w io.Writer) error {
 			Sample: &sample, Outcome: q.outcome.String(), LatencyNS: int64(q.latency), LagNS: int64(max(q.lag, 0)),
 			QueueNS: int64(max(q.queue, 0)), InsideNS: int64(q.inside),
 			Batch: max(q.batch, 0), Accuracy: q.accuracy, Calibrated: q.certain, Stages: q.stages,
+			Lengths: q.lengths,
 		}
 		if a.Variant != serving.None && r.opt.Version != nil {
 			rec.Pinned = r.opt.Version(a.Variant)

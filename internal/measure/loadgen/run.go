@@ -84,7 +84,7 @@ type query struct {
 	certain  bool // accuracy is that of answers of the same confidence
 	// of the items whose right answer is known
 	rightItems, judgedItems int32
-	stages                  map[string]int32
+	stages, lengths         map[string]int32
 }
 
 type runner struct {
@@ -268,7 +268,8 @@ func (r *runner) sendOne(i int) {
 	if err == nil {
 		q.outcome = serving.Served
 		q.queue, q.batch, q.accuracy, q.certain = answer.Queue, answer.Batch, answer.Accuracy, answer.Calibrated
-		q.stages, q.inside = itemsByStage(answer.Stages), min(inside(answer.Stages), q.latency)
+		q.stages, q.lengths = byStage(answer.Stages)
+		q.inside = min(inside(answer.Stages), q.latency)
 		if len(answer.Stages) > 0 && a.At >= serving.Time(r.opt.Warmup) {
 			r.stages.add(a.App, answer.Stages)
 		}

@@ -16,6 +16,7 @@ import (
 type StageTime struct {
 	Stage        string
 	Items, Batch int32 // of the query, and of its last batch
+	Length       int32 // of the query's longest item there; 0 where the server does not say
 	// Ready is from the query's arrival until it could begin there, Queue from then to its last batch.
 	Ready, Queue, Run time.Duration
 }
@@ -51,6 +52,8 @@ func (a *Answer) stage(key string, whole int64) {
 		s.Items = count(whole)
 	case "batch":
 		s.Batch = count(whole)
+	case "length":
+		s.Length = count(whole)
 	}
 }
 
@@ -134,14 +137,21 @@ func (u *stageUses) list(apps []App) []StageUse {
 	return out
 }
 
-// itemsByStage returns the items that reached each stage, by name; nil when the server does not report stages.
-func itemsByStage(stages []StageTime) map[string]int32 {
+// byStage returns what is to be recorded of each stage: the items that reached it, and their length where the server
+// says it. Each is nil when it reports none.
+func byStage(stages []StageTime) (items, lengths map[string]int32) {
 	if len(stages) == 0 {
-		return nil
+		return nil, nil
 	}
-	out := make(map[string]int32, len(stages))
+	items = make(map[string]int32, len(stages))
 	for _, s := range stages {
-		out[s.Stage] = s.Items
+		items[s.Stage] = s.Items
+		if s.Length > 0 {
+			if lengths == nil {
+				lengths = make(map[string]int32)
+			}
+			lengths[s.Stage] = s.Length
+		}
 	}
-	return out
+	return items, lengths
 }

@@ -118,10 +118,17 @@ func (p *profiler) lengthPoints(s *profiledVariant, left []*point) (open []*poin
 	return open
 }
 
-// shorten has a point of a longer length that fails measured at half of that, once; others are given up.
-func (p *profiler) shorten(q *point, err error) {
-	if q.samples, q.own = nil, nil; q.scale > 2 {
+// rescale has a point of a longer length that fails measured at half of that, and one of a shorter length at dimensions
+// three times as large as the reference's: models that halve pictures several times take multiples alone. Others are
+// given up.
+func (p *profiler) rescale(q *point, err error) {
+	q.samples, q.own = nil, nil
+	switch {
+	case q.scale > 2:
 		q.scale /= 2
+		return
+	case q.scale < 1:
+		q.scale = math.Pow(3, float64(len(q.subject.source.length.Axes)))
 		return
 	}
 	p.end(q, fmt.Sprintf(": skipped, it fails: %v", err))

@@ -17,8 +17,9 @@ import (
 	"github.com/sluice-serving/sluice/tensor"
 )
 
-// reader is a backend whose batches take 1 ms and, for each element, 10 us; it takes no rows longer than most.
-type reader struct{ most int64 }
+// reader is a backend whose batches take 1 ms and, for each element, 10 us; it takes no rows longer than most, and
+// multiples alone.
+type reader struct{ most, multiple int64 }
 
 func (r reader) Launch(context.Context, dataplane.InstanceSpec) (dataplane.Runner, error) {
 	return r, nil
@@ -31,8 +32,8 @@ func (r reader) Run(_ context.Context, b *dataplane.Batch) error {
 	took := ms
 	for k := range b.Portions {
 		ids, mask := &b.Portions[k].Inputs[0], &b.Portions[k].Inputs[1]
-		if ids.Shape[1] > r.most || !slices.Equal(ids.Shape, mask.Shape) || ids.Validate() != nil ||
-			mask.Validate() != nil {
+		if ids.Shape[1] > r.most || ids.Shape[1]%r.multiple != 0 || !slices.Equal(ids.Shape, mask.Shape) ||
+			ids.Validate() != nil || mask.Validate() != nil {
 			return errors.New("no such position")
 		}
 		took += time.Duration(ids.Shape[1]) * 10 * time.Microsecond
@@ -41,10 +42,10 @@ func (r reader) Run(_ context.Context, b *dataplane.Batch) error {
 	return nil
 }
 
-// reading is the measurement of a model that takes rows of up to most elements.
-func reading(most int64) Config {
+// reading is the measurement of a model that takes rows of up to most elements, multiples of a number alone.
+func reading(most, multiple int64) Config {
 	shape := []int64{-1, -1}
-	return Config{Spec: world(1, 8, time.Second), Backend: reader{most}, Seed: 1,
+	return Config{Spec: world(1, 8, time.Second), Backend: reader{most, multiple}, Seed: 1,
 		Length: func(serving.VariantID) *tensor.Length { return &tensor.Length{Input: "ids", Axes: []int{1}} },
 		Tensors: func(serving.VariantID) ([]tensor.Spec, bool, error) {
 			return []tensor.Spec{{Name: "ids", DType: tensor.Int64, Shape: shape},
@@ -52,12 +53,15 @@ func reading(most int64) Config {
 		}}
 }
 
-// A model whose inputs have a length is measured at three: the reference, a quarter, and four times as much or, where
-// it does not take that, twice. The fit of what was measured is what the model does.
+// A model whose inputs have a length is measured at three: the reference, a quarter or, where it does not take that,
+// three times as much, and four times as much or twice. The fit of what was measured is what the model does.
 func TestLengthsAreMeasured(t *testing.T) {
-	for most, want := range map[int64][]int32{1000: {24, 384}, 200: {24, 192}, 100: {24}} {
+	for takes, want := range map[[2]int64][]int32{
+		{1000, 1}: {24, 384}, {200, 1}: {24, 192}, {100, 1}: {24}, {1000, 32}: {288, 384},
+	} {
+		most := takes[0]
 		synctest.Test(t, func(t *testing.T) {
-			f, err := Run(t.Context(), reading(most), nil)
+			f, err := Run(t.Context(), reading(most, takes[1]), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +81,7 @@ func TestLengthsAreMeasured(t *testing.T) {
 			}
 			fits, err := f.LengthFits()
 			if err != nil || len(fits) != 1 || fits[0].Fitted != (most > 100) || fits[0].Error > 0.01 ||
-				!slices.Equal(fits[0].Lengths, append([]int32{24, 96}, want[1:]...)) {
+				!slices.Equal(fits[0].Lengths, slices.Sorted(slices.Values(append([]int32{96}, want...)))) {
 				t.Errorf("rows of up to %d: fits %+v, %v", most, fits, err)
 			}
 			m, err := f.Measurements(world(1, 8, time.Second))

@@ -302,7 +302,7 @@ func (p *profiler) measure(ctx context.Context, group []*profiledVariant) (err e
 				return ctx.Err()
 			}
 			if err != nil && q.scale != 0 {
-				p.shorten(q, err)
+				p.rescale(q, err)
 				continue
 			}
 			if err != nil && !p.mended(ctx, q) {
