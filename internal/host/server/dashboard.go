@@ -21,7 +21,11 @@ const keptArrivals = 1 << 16
 // startBoard starts to watch the engine for the dashboard and for objectives.
 func (s *Server) startBoard() {
 	p := s.planned
-	s.objectives, s.refiner = newObjectives(s.log), newRefiner(p.Profiled, s.log)
+	known := p.Tables().Variants
+	s.objectives = newObjectives(s.log, func(v serving.VariantID) bool {
+		return int(v) < len(known) && known[v].Function != nil
+	})
+	s.refiner = newRefiner(p.Profiled, s.log)
 	o := board.Options{Arrivals: keptArrivals, Learns: p.System().Options.Learn, Ran: s.ran}
 	if p.Latencies() != nil && p.Latencies().Learner() == nil {
 		o.Measured = p.Latencies()
@@ -31,8 +35,8 @@ func (s *Server) startBoard() {
 
 // ran takes a batch that has ended well.
 func (s *Server) ran(measured profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
-	took time.Duration) {
-	s.objectives.ran(measured, v, d, items, concurrency, took)
+	took, expected time.Duration) {
+	s.objectives.ran(measured, v, d, items, concurrency, took, expected)
 	s.refiner.ran(v, d, items, concurrency, took)
 }
 

@@ -28,6 +28,8 @@ type objectives struct {
 	manager *functions.Manager // set before it runs
 	log     *slog.Logger
 	look    chan struct{} // of capacity 1: there is something new
+	// function reports whether a variant is a function of a stage, which has no file that says what to measure it with.
+	function func(serving.VariantID) bool
 
 	mu   sync.Mutex
 	runs map[serving.VariantID]*variantRuns
@@ -44,19 +46,22 @@ type variantRuns struct {
 	said  bool
 }
 
-func newObjectives(log *slog.Logger) *objectives {
-	return &objectives{log: log, look: make(chan struct{}, 1), runs: make(map[serving.VariantID]*variantRuns)}
+func newObjectives(log *slog.Logger, function func(serving.VariantID) bool) *objectives {
+	return &objectives{log: log, look: make(chan struct{}, 1), runs: make(map[serving.VariantID]*variantRuns),
+		function: function}
 }
 
-// ran takes a batch that has ended well. It does not block.
+// ran takes a batch that has ended well. It does not block. What was expected knows the lengths of the queries, what was
+// measured does not.
 func (o *objectives) ran(m profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
-	took time.Duration) {
+	took, expected time.Duration) {
 	alone, off := took/time.Duration(max(items, 1)), 0.0
 	if m != nil {
 		one, all := m.Latency(v, d, 1, 1), m.Latency(v, d, items, concurrency)
 		if one > 0 && all > 0 && one < profile.Unknown && all < profile.Unknown {
 			off = float64(took) / float64(all)
 			alone = time.Duration(off * float64(one))
+			off = float64(took) / float64(max(all, expected))
 		}
 	}
 	o.mu.Lock()
@@ -192,7 +197,7 @@ func (o *objectives) sayFarOff() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for v, x := range o.runs {
-		if x.said || x.n < leastRuns || int(v) >= len(spec.Variants) {
+		if x.said || x.n < leastRuns || int(v) >= len(spec.Variants) || o.function(v) {
 			continue
 		}
 		times := Median(x.off[:min(x.n, keptRuns)])

@@ -31,10 +31,10 @@ type Options struct {
 	// Learns says that the engine believes others: it learns.
 	Measured profile.Profile
 	Learns   bool
-	// Ran is called on the owner goroutine with what is measured and every batch that has ended well, and how many ran
-	// on its instance, itself included; nil for none. It must not call the board.
+	// Ran is called on the owner goroutine with what is measured and every batch that has ended well, how many ran on
+	// its instance, itself included, and what it was expected to take; nil for none. It must not call the board.
 	Ran func(measured profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
-		took time.Duration)
+		took, expected time.Duration)
 }
 
 // Board is a view of an engine's log, under its lock. Any goroutine may call its methods.
@@ -210,7 +210,7 @@ func (b *Board) input(x *engine.Input, of *steps.Batch) {
 		if x.Result == engine.OK {
 			b.live.variants[of.Variant] += uint32(tasks)
 			if b.o.Ran != nil {
-				b.o.Ran(b.measured, of.Variant, i.device, int(of.Items), len(i.running)+1, x.Took)
+				b.o.Ran(b.measured, of.Variant, i.device, int(of.Items), len(i.running)+1, x.Took, of.Expected)
 			}
 		}
 	case engine.InstanceChanged:
