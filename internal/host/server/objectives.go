@@ -51,8 +51,8 @@ func newObjectives(log *slog.Logger, function func(serving.VariantID) bool) *obj
 		function: function}
 }
 
-// ran takes a batch that has ended well. It does not block. What was expected knows the lengths of the queries, what was
-// measured does not.
+// ran takes a batch that has ended well. It does not block. What was expected knows the lengths of the queries, what
+// was measured does not.
 func (o *objectives) ran(m profile.Profile, v serving.VariantID, d serving.DeviceTypeID, items, concurrency int,
 	took, expected time.Duration) {
 	alone, off := took/time.Duration(max(items, 1)), 0.0

@@ -58,6 +58,8 @@ func (c *catalog) reload(ctx context.Context) ([]functions.AppChange, error) {
 			done(name, functions.Added, oip.Errorf(oip.Invalid, "", "a function has this name: delete it first"))
 		case e == nil && c.base.File().Models.Control == config.ControlExplicit:
 			// clients say which are loaded
+		case e != nil && e.model != nil && e.model.Unloaded:
+			// a client has unloaded it: when it loads it again, that is as the file says by then
 		case e == nil || len(e.apps) == 0:
 			done(name, functions.Added, c.load(ctx, name, server.Loading{}))
 		case !reflect.DeepEqual(e.written, c.written(name)) || len(next.Profiles) > 0 && c.judgedAnew(name, e):

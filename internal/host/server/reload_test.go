@@ -234,6 +234,25 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// What a client has unloaded stays so, and is what the file says when the client loads it again.
+func TestReloadLeavesUnloadedModels(t *testing.T) {
+	r := serveReloaded(t, reloaded+sums)
+	m, _ := r.s.service.Lookup("sums")
+	if err := r.s.service.Unload(t.Context(), m, false); err != nil {
+		t.Fatal(err)
+	}
+	r.says(reloaded + sums + "      - {name: m1, accuracy: 0.9}\n")
+	if _, err := r.ask("sums"); err == nil {
+		t.Error("an unloaded app answers after a reload")
+	}
+	if err := r.s.service.Load(t.Context(), "sums", server.Loading{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(r.variants("sums")); got != "[m0 0.8 m1 0.9]" {
+		t.Errorf("loaded again it has variants %s", got)
+	}
+}
+
 // What a profile says of accuracies and confidences counts after a reload, and not before. Latencies that are in force
 // stay.
 func TestReloadTakesUpProfiles(t *testing.T) {
