@@ -12,17 +12,17 @@ import (
 	"github.com/sluice-serving/sluice/serving/workload"
 )
 
-// fleetWorld is 180 machines of three kinds, 20 apps whose demand follows Zipf's law, with four variants each, memory
+// fleetWorld is machines of three kinds, 20 apps whose demand follows Zipf's law, with four variants each, memory
 // for a quarter of those, and demand that goes from 30 % of what the machines carry in batches of eight to 95 and back
 // within 14 s.
-func fleetWorld() *worlds.World {
+func fleetWorld(counts ...int) *worlds.World {
 	const (
 		apps, ladder = 20, 4
 		mebi         = 1 << 20
 		item         = 0.4 // s of a slow machine, for an item of the fastest variant alone
 		batch        = 8   // what is carried is for these
 	)
-	counts, speeds := []int{30, 60, 90}, []float64{1, 2.6, 6.5}
+	speeds := []float64{1, 2.6, 6.5}
 	w := &worlds.World{Seed: 1, Name: "fleet", Spec: &serving.Spec{}}
 	w.Items = make([]workload.ItemsSpec, apps)
 	spec, memory, speed := w.Spec, int64(0), 0.0
@@ -94,7 +94,7 @@ func fleetWorld() *worlds.World {
 
 // In a large fleet with little memory the default keeps up with demand that moves, and no other system is ahead.
 func TestLargeFleetWithLittleMemory(t *testing.T) {
-	p, refused, err := read(fleetWorld())
+	p, refused, err := read(fleetWorld(30, 60, 90))
 	if err != nil || refused != "" {
 		t.Fatal(err, refused)
 	}

@@ -39,6 +39,9 @@ func (w *World) ConfigFile() string {
 	}
 	b.WriteString("\nworkers:\n")
 	for d, n := range counts {
+		if n == 0 {
+			continue
+		}
 		name := w.Spec.DeviceTypes[d].Name
 		fmt.Fprintf(&b, "  - {name: %s, device_type: %s, count: %d, backend: {kind: fake}}\n", name, name, n)
 	}
