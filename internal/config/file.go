@@ -266,7 +266,8 @@ type App struct {
 	// Items says how large queries are expected to be, for planners that ask before any was seen. Default: one item
 	// each.
 	Items Items `yaml:"items"`
-	// QueueLimit is how many queries may wait before new ones are refused.
+	// QueueLimit is how many queries may wait before new ones are refused. No more can wait in vain than come within
+	// the objective: an app of 10,000 queries/s with an objective of 2s needs 20,000.
 	QueueLimit int `yaml:"queue_limit" default:"1000" range:"1..1073741824"`
 	// Queue sets further limits of the queue of an app of one stage. Default: none.
 	Queue *Queue `yaml:"queue"`

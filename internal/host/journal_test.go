@@ -109,16 +109,22 @@ func TestTheJournalIsBounded(t *testing.T) {
 // onFakes is a configuration whose worker only waits.
 func onFakes(t *testing.T) *Profiled {
 	t.Helper()
+	return onFakesWith(t, "", Options{})
+}
+
+// onFakesWith is onFakes with more settings of the app.
+func onFakesWith(t *testing.T, more string, options Options) *Profiled {
+	t.Helper()
 	f, err := config.Parse([]byte(`
 version: 1
 device_types: [{name: d}]
 workers: [{name: w, backend: {kind: fake, latency: 4ms}}]
-apps: [{name: app, slo: {latency: 100ms}, inputs: [{name: x, datatype: FP32, shape: [-1, 4]}], variants: [{name: v}]}]
-`), filepath.Join(t.TempDir(), "sluice.yaml"))
+apps: [{name: app, slo: {latency: 100ms}, inputs: [{name: x, datatype: FP32, shape: [-1, 4]}], variants: [{name: v}]`+
+		more+"}]\n"), filepath.Join(t.TempDir(), "sluice.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := OpenFile(f, Options{})
+	o, err := OpenFile(f, options)
 	if err != nil {
 		t.Fatal(err)
 	}

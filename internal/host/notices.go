@@ -98,6 +98,13 @@ func (p *Planned) noticeLeftOut() {
 				"max_batch: they are refused", spec.Apps[a].Name, quantity.Percent(part), spec.Apps[a].SLO.Latency)
 		}
 	}
+	for a, demand := range p.Demand() {
+		x := &spec.Apps[a]
+		if within := demand * x.SLO.Latency.Seconds(); within > float64(x.QueueLimit) {
+			p.Notice("app %q refuses queries while %d wait, and %.0f of its demand come within its objective of %v: "+
+				"give it a larger queue_limit", x.Name, x.QueueLimit, within, x.SLO.Latency)
+		}
+	}
 	if !p.tables.Proposed || !systems.Written(p.system.Planner) {
 		return
 	}

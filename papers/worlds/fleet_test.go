@@ -42,7 +42,8 @@ func fleetWorld(counts ...int) *worlds.World {
 	for a := range apps {
 		app := serving.App{
 			Name: fmt.Sprintf("app%d", a+1), SLO: serving.SLO{Percentile: 99, Latency: 2 * time.Second}, Weight: 1,
-			QueueLimit: 10_000, ColdWait: 30 * time.Second, Stages: []serving.StageID{serving.StageID(a)},
+			QueueLimit: max(10_000, 100*len(spec.Workers)), ColdWait: 30 * time.Second,
+			Stages: []serving.StageID{serving.StageID(a)},
 		}
 		stage := serving.Stage{Name: app.Name, App: serving.AppID(a)}
 		for rung := range ladder {

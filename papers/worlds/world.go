@@ -64,6 +64,9 @@ func read(w *worlds.World) (*place, string, error) {
 		for s := range w.Spec.Stages { // a file has them in its profile
 			p.tables.Spec.Stages[s].Confidences = w.Spec.Stages[s].Confidences
 		}
+		for a := range w.Spec.Apps {
+			p.tables.Spec.Apps[a].QueueLimit = w.Spec.Apps[a].QueueLimit
+		}
 	}
 	return p, refused, nil
 }
