@@ -13,8 +13,8 @@ type claims struct {
 	live   map[string]string          // owners by connection, "" where it has named none
 }
 
-// connected notes that a connection begins or has ended.
-func (c *claims) connected(remote string, begins bool) {
+// connected notes that a connection begins or has ended. It returns the models that no run needs any more.
+func (c *claims) connected(remote string, begins bool) (unclaimed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.live == nil {
@@ -22,16 +22,27 @@ func (c *claims) connected(remote string, begins bool) {
 	}
 	if begins {
 		c.live[remote] = ""
-		return
+		return nil
 	}
 	owner := c.live[remote]
 	delete(c.live, remote)
 	if owner == "" || c.stands(owner) {
-		return
+		return nil
 	}
-	for model := range c.models {
+	for model, owners := range c.models { // any order: each is looked at by itself
+		if owners[owner] && len(owners) == 1 {
+			unclaimed = append(unclaimed, model)
+		}
 		c.drop(model, owner)
 	}
+	return unclaimed
+}
+
+// has reports whether a run needs a model.
+func (c *claims) has(model string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.models[model]) > 0
 }
 
 // stands reports whether a run has a connection. The caller holds mu.

@@ -42,6 +42,8 @@ type Config struct {
 	Fake dataplane.Backend
 	// Fetch puts a model that the repository lacks into a folder of it, which it makes; nil where nothing is fetched.
 	Fetch func(ctx context.Context, uri, digest, folder string) error
+	// Linger is how long a model that came with a load stays when the runs that needed it are gone; 0 for ten minutes.
+	Linger time.Duration
 	// Server is where and how the node is reached.
 	Server server.Config
 	Log    *slog.Logger
@@ -67,6 +69,9 @@ type Node struct {
 	turns  map[string]chan struct{} // by name: held by who loads or unloads it
 }
 
+// defaultLinger is a server's time to start again, and to find its models there.
+const defaultLinger = 10 * time.Minute
+
 // unlimited is how long a silent connection may stand: those of dispatchers carry the claims of their runs.
 const unlimited = 365 * 24 * time.Hour
 
@@ -86,6 +91,9 @@ func New(c Config) (*Node, error) {
 		c.Cores = runtime.GOMAXPROCS(0)
 	}
 	c.Slots = max(c.Slots, 1)
+	if c.Linger <= 0 {
+		c.Linger = defaultLinger
+	}
 	n := &Node{
 		c: c, log: c.Log, models: make(map[string]*model), apps: make(map[serving.AppID]*model),
 		turns: make(map[string]chan struct{}),
@@ -98,7 +106,11 @@ func New(c Config) (*Node, error) {
 	n.python = python.New(c.Python)
 	c.Server.ModelControl, c.Server.Log = true, n.log
 	// Claims last as long as connections do. Those of dead clients end by keep-alives.
-	c.Server.Connected = n.claims.connected
+	c.Server.Connected = func(remote string, begins bool) {
+		for _, name := range n.claims.connected(remote, begins) {
+			time.AfterFunc(n.c.Linger, func() { n.dropUnclaimed(name) })
+		}
+	}
 	if c.Server.ConnectionAge <= 0 {
 		c.Server.ConnectionAge = unlimited
 	}

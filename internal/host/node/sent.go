@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 
@@ -38,6 +39,27 @@ func (n *Node) put(name string, how *server.Loading) (folder string, err error) 
 		return "", err
 	}
 	return folder, nil
+}
+
+// dropUnclaimed unloads a model that came with a load and that no run needs: whoever sent it is gone, and would send it
+// again.
+func (n *Node) dropUnclaimed(name string) {
+	done, err := n.turn(context.Background(), name)
+	if err != nil {
+		return
+	}
+	defer done()
+	n.mu.Lock()
+	m := n.models[name]
+	n.mu.Unlock()
+	if m == nil || m.sent == "" || n.claims.has(name) {
+		return
+	}
+	n.forget(m)
+	if err := m.close(); err != nil {
+		n.log.Warn("a model is not released", "model", name, "error", err)
+	}
+	n.log.Info("unloaded: nobody needs it any more", "model", name)
 }
 
 // removed removes what put has made.

@@ -6,14 +6,18 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sluice-serving/sluice/dataplane"
 	"github.com/sluice-serving/sluice/internal/api/server"
 	"github.com/sluice-serving/sluice/internal/host/node"
 	"github.com/sluice-serving/sluice/internal/models/onnxmodel"
+	"github.com/sluice-serving/sluice/internal/runtime/fake"
 	"github.com/sluice-serving/sluice/internal/runtime/native"
+	"github.com/sluice-serving/sluice/internal/runtime/openinference"
 	"github.com/sluice-serving/sluice/internal/runtime/python"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/tensor"
@@ -121,6 +125,66 @@ func TestModelsComeWithTheirLoad(t *testing.T) {
 		if err := load(x.config, x.files); err == nil || !strings.Contains(err.Error(), x.says) {
 			t.Errorf("%s: %v, want an error with %q", name, err, x.says)
 		}
+	}
+}
+
+// A model that came with a load goes when the runs that needed it are gone for a while, and not before: the next run
+// may need it. A model of the repository stays.
+func TestSentModelsOfDeadRunsGo(t *testing.T) {
+	stub, err := fake.New(fake.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := node.New(node.Config{Fake: stub, Linger: 50 * time.Millisecond,
+		Server: server.Config{GRPC: "127.0.0.1:0", HTTP: server.Off}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, n)
+	path := filepath.Join(t.TempDir(), "m.onnx")
+	if err := os.WriteFile(path, []byte("a model"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := func() (*openinference.Backend, dataplane.Runner) {
+		c := openinference.Config{Address: n.GRPCAddr(), LoadModels: true, PollEvery: time.Millisecond,
+			Sent: &openinference.Sent{}, Models: map[serving.VariantID]openinference.Model{1: {Name: "own"}}}
+		c.Sent.Bind(0, openinference.SentModel{Name: "sent", Path: path})
+		b, err := openinference.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := b.Launch(t.Context(),
+			dataplane.InstanceSpec{Variants: []serving.VariantID{0, 1}, BatchLimit: 1, Slots: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b, r
+	}
+	die := func(b *openinference.Backend, r dataplane.Runner) {
+		b.Detach() // as one that was killed, it unloads nothing
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	names := func() (all []string) {
+		for _, m := range n.Models() {
+			all = append(all, m.Name)
+		}
+		return all
+	}
+	before, was := start()
+	next, is := start()
+	die(before, was)
+	time.Sleep(200 * time.Millisecond) // longer than it lingers
+	if got := names(); !slices.Contains(got, "sent-c0-1") {
+		t.Fatalf("while a run needs it the node has %v", got)
+	}
+	die(next, is)
+	for deadline := time.Now().Add(time.Minute); !slices.Equal(names(), []string{"own"}); {
+		if time.Now().After(deadline) {
+			t.Fatalf("the node has %v, want what is its own", names())
+		}
+		time.Sleep(5 * time.Millisecond)
 	}
 }
 
