@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/sluice-serving/sluice/internal/tensor/ops"
@@ -50,35 +49,23 @@ func (c *checker) stage(s *stageView, given *Stage, onlyStage bool) {
 	}
 }
 
-// optionFiles checks functions with options from files, which are there now or are missed.
-func (c *checker) optionFiles() {
-	for i := range c.f.Apps {
-		stages := c.f.stages(&c.f.Apps[i], at("apps", i))
-		for k := range stages {
-			s := &stages[k]
-			if s.files {
-				c.builtin(s)
-			}
-			for _, option := range slices.Sorted(maps.Keys(s.unread)) {
-				c.addf(join(s.path+".with", shown(option)), "cannot be read: %v", s.unread[option])
-			}
-		}
-	}
-}
-
 // inProcess reports whether every model runs in this process.
 func (c *checker) inProcess() bool {
 	return !slices.ContainsFunc(c.f.Workers, func(w Worker) bool { return w.Backend.Kind != "onnx" })
 }
 
-// builtin checks a function's name, options and tensors.
+// builtin checks a function's name, options and tensors. As models, files of options are looked for by Resolve.
 func (c *checker) builtin(s *stageView) {
 	if !c.known(s.Function, ops.Names(), s.path+".function", "function") {
 		return
 	}
-	if len(s.unread) > 0 {
-		return // as models, files are looked for by Resolve
+	if !fromFiles(s.With) {
+		c.options(s)
 	}
+}
+
+// options checks a known function's options and tensors.
+func (c *checker) options(s *stageView) {
 	f, err := ops.New(s.Function, s.With)
 	var wrong ops.OptionErrors
 	if errors.As(err, &wrong) {

@@ -34,7 +34,7 @@ func (f *File) ResolveFrom(repo *repository.Repository) (*Resolved, error) {
 		w:      &Resolved{Spec: &serving.Spec{}},
 		models: map[string]*repository.Model{}, warned: map[string]bool{},
 	}
-	if r.c.optionFiles(); len(r.c.found) > 0 {
+	if r.readOptions(); len(r.c.found) > 0 {
 		return nil, r.c.err()
 	}
 	for _, w := range f.Workers {
@@ -86,8 +86,9 @@ type resolver struct {
 	repo   *repository.Repository
 	models map[string]*repository.Model // read so far; nil for missing ones
 	warned map[string]bool
-	local  bool  // some worker runs models in this process; they must then be in the repository
-	entry  []int // by WorkerID: index into File.Workers
+	with   map[string]map[string]string // by stage's path: options of functions that were read from files
+	local  bool                         // some worker runs models in this process; they must then be in the repository
+	entry  []int                        // by WorkerID: index into File.Workers
 }
 
 func (r *resolver) machines() {
@@ -236,8 +237,12 @@ func (r *resolver) function(v *stageView, app serving.AppID, stage serving.Stage
 	r.w.Spec.Variants = append(r.w.Spec.Variants, serving.Variant{
 		Name: made.Name, Stage: stage, Accuracy: made.Accuracy, MaxBatch: made.MaxBatch,
 	})
-	f, _ := ops.New(v.Function, v.With) // checked before
-	r.w.Variants = append(r.w.Variants, Binding{App: app, Function: f, With: v.With, Batched: true})
+	with := v.With
+	if read, ok := r.with[v.path]; ok {
+		with = read
+	}
+	f, _ := ops.New(v.Function, with) // checked with the file, or when its options were read
+	r.w.Variants = append(r.w.Variants, Binding{App: app, Function: f, With: with, Batched: true})
 	return id
 }
 
