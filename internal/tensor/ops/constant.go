@@ -32,14 +32,10 @@ type constant struct{ tensor.Tensor }
 func newConstant(s *settings) (t tensor.Tensor) {
 	t.DType = tensor.ParseDType(s.oneOf("datatype", "FP32", "FP64", "INT32", "INT64", "UINT8", "BOOL"))
 	t.Shape = []int64{}
-	if text := s.text("shape"); text != "" {
-		for part := range strings.SplitSeq(text, ",") {
-			n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 32)
-			if err != nil || n < 0 {
-				s.bad("shape", "has %.40q in it, want sizes with commas between, such as 1,16", part)
-				return t
-			}
-			t.Shape = append(t.Shape, n)
+	if s.text("shape") != "" {
+		var ok bool
+		if t.Shape, ok = s.sizes("shape", 0); !ok {
+			return t
 		}
 	}
 	n, err := tensor.Elements(t.Shape, maxConstant)

@@ -89,15 +89,15 @@ func (f *ctc) read(data []byte, steps, classes int) (text []byte, score float32)
 	}
 	sum, n, before := 0.0, 0, blank
 	for t := range steps {
-		best := blank
+		best, top := blank, float(data, t*classes+blank)
 		for c := range classes {
-			if float(data, t*classes+c) > float(data, t*classes+best) {
-				best = c
+			if v := float(data, t*classes+c); v > top {
+				best, top = c, v
 			}
 		}
 		if best != before && best != blank {
 			text = append(text, f.alphabet[best-shift]...)
-			sum, n = sum+float64(float(data, t*classes+best)), n+1
+			sum, n = sum+float64(top), n+1
 		}
 		before = best
 	}

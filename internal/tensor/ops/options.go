@@ -95,6 +95,19 @@ func (s *settings) whole(name string, least, most int) int {
 	return n
 }
 
+// sizes reads dimensions of at least least with commas between; false where some text is none.
+func (s *settings) sizes(name string, least int64) (out []int64, ok bool) {
+	for part := range strings.SplitSeq(s.text(name), ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 32)
+		if err != nil || n < least {
+			s.bad(name, "has %.40q in it, want sizes with commas between, such as 3,28,28", part)
+			return out, false
+		}
+		out = append(out, n)
+	}
+	return out, true
+}
+
 // number reads a finite number in [least, most].
 func (s *settings) number(name string, least, most float64) float64 {
 	v := s.text(name)

@@ -116,32 +116,14 @@ func (f *regions) shown(b box, height, width int) box {
 
 // find lists the regions of a map in reading order.
 func (f *regions) find(data []byte, height, width int, seen []bool) (out []region) {
-	var open []int // pixels of the region whose neighbours are to be looked at
+	m := scoreMap{data: data, height: height, width: width, least: f.least, seen: seen}
 	for from := range height * width {
-		if seen[from] || !(float(data, from) >= f.least) {
+		if !m.enters(from) {
 			continue
 		}
-		left, top, right, bottom := width, height, 0, 0
-		sum, n := 0.0, 0
-		seen[from] = true
-		for open = append(open[:0], from); len(open) > 0; {
-			at := open[len(open)-1]
-			open = open[:len(open)-1]
-			y, x := at/width, at%width
-			left, top, right, bottom = min(left, x), min(top, y), max(right, x+1), max(bottom, y+1)
-			sum, n = sum+float64(float(data, at)), n+1
-			for v := max(y-1, 0); v <= min(y+1, height-1); v++ {
-				for u := max(x-1, 0); u <= min(x+1, width-1); u++ {
-					if next := v*width + u; !seen[next] && float(data, next) >= f.least {
-						seen[next] = true
-						open = append(open, next)
-					}
-				}
-			}
-		}
-		score := float32(sum / float64(n))
-		if score >= f.score && right-left >= f.smallest && bottom-top >= f.smallest {
-			out = append(out, region{box{float64(left), float64(top), float64(right), float64(bottom)}, score})
+		r := m.region()
+		if b := r.box; r.score >= f.score && b[2]-b[0] >= float64(f.smallest) && b[3]-b[1] >= float64(f.smallest) {
+			out = append(out, r)
 		}
 	}
 	if len(out) > f.most {
@@ -152,4 +134,42 @@ func (f *regions) find(data []byte, height, width int, seen []bool) (out []regio
 		return cmp.Or(cmp.Compare(a.box[1], b.box[1]), cmp.Compare(a.box[0], b.box[0]))
 	})
 	return out
+}
+
+// scoreMap is a map while its regions are looked for.
+type scoreMap struct {
+	data          []byte
+	height, width int
+	least         float32
+	seen          []bool // by pixel: it is of a region that was found
+	open          []int  // pixels of the present region whose neighbours are to be looked at
+}
+
+// enters takes a pixel into the present region, unless it is of one already, or of none.
+func (m *scoreMap) enters(at int) bool {
+	if m.seen[at] || !(float(m.data, at) >= m.least) {
+		return false
+	}
+	m.seen[at] = true
+	m.open = append(m.open, at)
+	return true
+}
+
+// region follows the region of the pixel that was entered.
+func (m *scoreMap) region() region {
+	left, top, right, bottom := m.width, m.height, 0, 0
+	sum, n := 0.0, 0
+	for len(m.open) > 0 {
+		at := m.open[len(m.open)-1]
+		m.open = m.open[:len(m.open)-1]
+		y, x := at/m.width, at%m.width
+		left, top, right, bottom = min(left, x), min(top, y), max(right, x+1), max(bottom, y+1)
+		sum, n = sum+float64(float(m.data, at)), n+1
+		for v := max(y-1, 0); v <= min(y+1, m.height-1); v++ {
+			for u := max(x-1, 0); u <= min(x+1, m.width-1); u++ {
+				m.enters(v*m.width + u)
+			}
+		}
+	}
+	return region{box{float64(left), float64(top), float64(right), float64(bottom)}, float32(sum / float64(n))}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -31,17 +29,15 @@ var reshapeKind = kind{
 	},
 	build: func(s *settings) body {
 		f := &reshape{whole: s.boolean("whole")}
+		var ok bool
+		if f.shape, ok = s.sizes("shape", -1); !ok {
+			return f
+		}
 		open := 0
-		for _, part := range strings.Split(s.text("shape"), ",") {
-			n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
-			if err != nil || n < -1 || n > math.MaxInt32 {
-				s.bad("shape", "has %.40q in it, want sizes with commas between, such as 3,28,28", part)
-				return f
-			}
+		for _, n := range f.shape {
 			if n == -1 {
 				open++
 			}
-			f.shape = append(f.shape, n)
 		}
 		if open > 1 || len(f.shape) > maxRank {
 			s.bad("shape", "is %.40q, want at most %d dimensions, one of them -1 at the most", s.text("shape"), maxRank)

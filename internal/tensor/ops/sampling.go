@@ -49,15 +49,19 @@ func newSampling(s *settings) sampling {
 	if _, ok := s.with["to"]; ok {
 		out.to = s.oneOf("to", "nhwc", "nchw") == "nchw"
 	}
-	for name, side := range map[string]*int{"height": &out.height, "width": &out.width} { // any order: they are apart
-		if s.text(name) != "" {
-			*side = s.whole(name, 1, maxSide)
-		}
-	}
+	out.height, out.width = s.side("height"), s.side("width")
 	if _, ok := s.with["datatype"]; ok {
 		out.datatype = tensor.ParseDType(s.oneOf("datatype", "UINT8", "FP32"))
 	}
 	return out
+}
+
+// side reads the height or width of a picture; 0 where it is not given.
+func (s *settings) side(name string) int {
+	if s.text(name) == "" {
+		return 0
+	}
+	return s.whole(name, 1, maxSide)
 }
 
 // pictures is a tensor of pictures with its strides.
