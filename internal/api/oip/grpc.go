@@ -296,6 +296,15 @@ func EncodeRequest(
 	return r
 }
 
+// TensorMetadata describes inputs or outputs of a model.
+func TensorMetadata(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
+	out := make([]*pb.ModelMetadataResponse_TensorMetadata, len(specs))
+	for k, s := range specs {
+		out[k] = &pb.ModelMetadataResponse_TensorMetadata{Name: s.Name, Datatype: s.DType.String(), Shape: s.Shape}
+	}
+	return out
+}
+
 // DecodeOutputs returns the outputs of an answer in either form. Raw contents are not copied.
 func DecodeOutputs(r *pb.ModelInferResponse) ([]tensor.Tensor, error) {
 	raw := len(r.RawOutputContents) > 0

@@ -19,7 +19,6 @@ import (
 	"github.com/sluice-serving/sluice/internal/api/memory"
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/api/oip/pb"
-	"github.com/sluice-serving/sluice/tensor"
 )
 
 // serverName is the server's name in metadata where the configuration has no other.
@@ -149,20 +148,13 @@ func (g *grpcService) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequ
 		return nil, failure(ctx, err)
 	}
 	out := &pb.ModelMetadataResponse{
-		Name: m.Name, Platform: m.Platform, Inputs: describe(m.Inputs), Outputs: describe(m.Outputs),
+		Name: m.Name, Platform: m.Platform, Inputs: oip.TensorMetadata(m.Inputs),
+		Outputs: oip.TensorMetadata(m.Outputs),
 	}
 	for _, v := range m.allVersions() {
 		out.Versions = append(out.Versions, v.Version)
 	}
 	return out, nil
-}
-
-func describe(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
-	out := make([]*pb.ModelMetadataResponse_TensorMetadata, len(specs))
-	for k, s := range specs {
-		out[k] = &pb.ModelMetadataResponse_TensorMetadata{Name: s.Name, Datatype: s.DType.String(), Shape: s.Shape}
-	}
-	return out
 }
 
 // ModelInfer implements the protocol.

@@ -95,7 +95,7 @@ func (c *copies) free(name string) {
 }
 
 // sending is held while a file is in memory to be sent: many instances may start at once.
-var sending sync.Mutex
+var sending = make(chan struct{}, 1)
 
 // mostSent bounds a file that is sent, in bytes: gRPC takes messages of less than 2 GiB.
 const mostSent = math.MaxInt32 - 1<<20
@@ -120,8 +120,12 @@ func (r *runner) send(ctx context.Context, m Model, limit int) error {
 		}
 		return err
 	}
-	sending.Lock()
-	defer sending.Unlock()
+	select {
+	case sending <- struct{}{}:
+		defer func() { <-sending }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	st, err := os.Stat(m.sent.Path)
 	if err == nil && st.Size() > mostSent {
 		err = fmt.Errorf("%s has %d bytes, a load takes at most %d", m.sent.Path, st.Size(), mostSent)

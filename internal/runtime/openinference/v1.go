@@ -122,15 +122,9 @@ func (x *v1Client) ModelMetadata(ctx context.Context, r *pb.ModelMetadataRequest
 	x.mu.Lock()
 	x.outputs[path] = outputs
 	x.mu.Unlock()
-	return &pb.ModelMetadataResponse{Name: r.GetName(), Inputs: described(inputs), Outputs: described(outputs)}, nil
-}
-
-func described(specs []tensor.Spec) []*pb.ModelMetadataResponse_TensorMetadata {
-	out := make([]*pb.ModelMetadataResponse_TensorMetadata, len(specs))
-	for k, s := range specs {
-		out[k] = &pb.ModelMetadataResponse_TensorMetadata{Name: s.Name, Datatype: s.DType.String(), Shape: s.Shape}
-	}
-	return out
+	return &pb.ModelMetadataResponse{
+		Name: r.GetName(), Inputs: oip.TensorMetadata(inputs), Outputs: oip.TensorMetadata(outputs),
+	}, nil
 }
 
 // ModelInfer implements pb.GRPCInferenceServiceClient.
