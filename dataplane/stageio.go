@@ -189,9 +189,7 @@ func (p *Plane) storeOutputs(j *job, in *engine.Input) (sent, lengths []int32) {
 				c.execution.store(s.at, part.Offset, part.Items, s.results[k], final)
 			}
 			p.sent = append(p.sent, s.results[k].sent...)
-			if s.graph.stages[s.at].lengths != nil {
-				p.lengths = append(p.lengths, s.results[k].lengths...)
-			}
+			p.lengths = append(p.lengths, s.results[k].lengths...)
 		default: // the query has ended: what it would send is counted for the journal and the metrics
 			outputs := s.graph.named(s.at, part.Outputs)
 			edges := s.graph.Next(s.at)

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/sluice-serving/sluice/engine"
 	"github.com/sluice-serving/sluice/serving"
 	"github.com/sluice-serving/sluice/sim/truth"
@@ -15,6 +17,12 @@ func (s *simulation) lengthAt(q serving.QueryID, at serving.StageID) int32 {
 		return f.Length(at)
 	}
 	return 0
+}
+
+// knowsLengths reports whether a batch's stage knows lengths: the first does, a later one where one is known.
+func (s *simulation) knowsLengths(d *engine.Decision) bool {
+	return d.Stage == s.Spec.Source(s.Spec.Stages[d.Stage].App) ||
+		slices.ContainsFunc(d.Tasks, func(x engine.Task) bool { return s.lengthAt(x.Query, d.Stage) > 0 })
 }
 
 // contents returns by how much a batch takes longer and what it sends, by what is in its queries: the run time balloons

@@ -37,6 +37,27 @@ func encoders(machines int, pads bool, slo time.Duration) *simtest.Cluster {
 	return c
 }
 
+// believedOf is what a rule believes of a cluster: the means that were measured.
+func believedOf(tb testing.TB, c *simtest.Cluster) *profile.Table {
+	tb.Helper()
+	p, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// exactly are machines that take what is given, and longer for longer queries as the cluster's were measured.
+func exactly(tb testing.TB, c *simtest.Cluster, takes serving.Measurements) *truth.Table {
+	tb.Helper()
+	m, err := truth.NewTable(c.Spec, takes, truth.Exact, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	m.Stretch = profile.NewStretches(c.Spec, c.Measurements).Latency
+	return m
+}
+
 // ofLengths are n queries at a rate, in queries/s, whose lengths are log-normal around 60.
 func ofLengths(rng *rand.Rand, n int, rate float64) (out []workload.Arrival) {
 	at := 0.0
@@ -70,17 +91,10 @@ const fewBatches = 32
 
 func foresees(t *testing.T, pads, learn bool, router string) {
 	c := encoders(3, pads, 300*time.Millisecond)
-	believed, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
-	if err != nil {
-		t.Fatal(err)
-	}
+	believed := believedOf(t, c)
 	served := c.Measurements
 	served.Overhead = []serving.Overhead{{Batch: 8 * time.Millisecond}}
-	machines, err := truth.NewTable(c.Spec, served, truth.Exact, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	machines.Stretch = profile.NewStretches(c.Spec, c.Measurements).Latency
+	machines := exactly(t, c, served)
 	first, err := c.Planner.Plan(context.Background(), plan.Request{Spec: c.Spec})
 	if err != nil {
 		t.Fatal(err)
@@ -179,15 +193,7 @@ func TestLengthsOfLaterStagesAreForeseen(t *testing.T) {
 			})
 		}
 	}
-	believed, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
-	if err != nil {
-		t.Fatal(err)
-	}
-	machines, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	machines.Stretch = profile.NewStretches(c.Spec, c.Measurements).Latency
+	believed, machines := believedOf(t, c), exactly(t, c, c.Measurements)
 	e, err := systems.System{Router: "priced", Batcher: "asrouted"}.Engine(c.Spec, believed, c.Planner.Provides())
 	if err != nil {
 		t.Fatal(err)
@@ -230,16 +236,8 @@ func TestTooLongQueriesAreRefused(t *testing.T) {
 	for _, late := range []serving.LatePolicy{serving.DropLate, serving.ServeLate} {
 		c := encoders(1, true, 20*time.Millisecond)
 		c.Spec.Apps[0].Late = late
-		believed, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
-		if err != nil {
-			t.Fatal(err)
-		}
-		machines, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		believed, machines := believedOf(t, c), exactly(t, c, c.Measurements)
 		s := profile.StretchesOf(believed)
-		machines.Stretch = s.Latency
 		knows := profile.ByLength{Profile: believed, Stretches: s, Overheads: s.Overheads(), Measured: s.Overheads()}
 		longest := knows.Longest(0, 0, 1, 20*time.Millisecond, 1<<20)
 		e, err := systems.System{Router: "priced", Batcher: "asrouted"}.Engine(c.Spec, believed, c.Planner.Provides())
@@ -303,11 +301,7 @@ func TestKnowingLengthsPays(t *testing.T) {
 // inTime is the share of queries that three machines with the default rule answer in time.
 func inTime(t *testing.T, arrivals []workload.Arrival, known bool) float64 {
 	c := encoders(3, true, 300*time.Millisecond)
-	machines, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	machines.Stretch = profile.NewStretches(c.Spec, c.Measurements).Latency
+	machines := exactly(t, c, c.Measurements)
 	if !known {
 		c.Measurements.Length = nil
 	}
@@ -340,15 +334,7 @@ func inTime(t *testing.T, arrivals []workload.Arrival, known bool) float64 {
 // The default rule where queries of many lengths wait: more come than the machines carry. ns/op is for each query.
 func BenchmarkLengths(b *testing.B) {
 	c := encoders(2, true, 200*time.Millisecond)
-	believed, err := profile.NewTable(c.Spec, c.Measurements, profile.Mean)
-	if err != nil {
-		b.Fatal(err)
-	}
-	machines, err := truth.NewTable(c.Spec, c.Measurements, truth.Exact, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	machines.Stretch = profile.StretchesOf(believed).Latency
+	believed, machines := believedOf(b, c), exactly(b, c, c.Measurements)
 	e, err := systems.System{Router: "priced", Batcher: "asrouted"}.Engine(c.Spec, believed, c.Planner.Provides())
 	if err != nil {
 		b.Fatal(err)

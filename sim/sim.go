@@ -396,17 +396,12 @@ func (s *simulation) runBatch(now serving.Time, d *engine.Decision) {
 	f := s.Engine.Fleet()
 	i := f.Instance(d.Instance)
 	r := s.machines.start(now, i, f.Concurrency(i), d)
-	if s.machines.long != nil {
-		known := d.Stage == s.Spec.Source(s.Spec.Stages[d.Stage].App)
+	if s.machines.long != nil && s.knowsLengths(d) {
 		for k := range d.Tasks {
 			x := &d.Tasks[k]
-			length := s.lengthAt(x.Query, d.Stage)
-			known = known || length > 0
-			r.runs = append(r.runs, serving.Run{Items: int(x.Items), Length: length})
+			r.runs = append(r.runs, serving.Run{Items: int(x.Items), Length: s.lengthAt(x.Query, d.Stage)})
 		}
-		if r.runs = s.Spec.Variants[d.Variant].Runs(r.runs); !known {
-			r.runs = r.runs[:0]
-		}
+		r.runs = s.Spec.Variants[d.Variant].Runs(r.runs)
 	}
 	r.balloon, r.sent, r.lengths = s.contents(d)
 	r.sure = s.confidences(d)

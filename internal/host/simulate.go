@@ -241,8 +241,7 @@ func (p *Planned) SimulateRun(s Simulation, run *RecordedRun) (*report.Report, e
 }
 
 // recorded returns the content of the queries of a recorded run: how many items each had at each stage, and how
-// long they were. It is nil when
-// the record has none.
+// long they were. It is nil when the record has none.
 func (p *Planned) recorded(arrivals []workload.Arrival) truth.Content {
 	spec := p.Spec()
 	known := false

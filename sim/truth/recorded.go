@@ -5,8 +5,7 @@ import (
 )
 
 // Recorded is the content of a recorded run: how many items of each query reached each stage, and how long they were. A
-// record does not say how
-// long stages took, so its ballooning factors are 1.
+// record does not say how long stages took, so its ballooning factors are 1.
 type Recorded struct {
 	spec *serving.Spec
 	// seen is by number of the query minus 1, then by position in App.Stages; nil for queries without a record.

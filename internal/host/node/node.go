@@ -228,10 +228,7 @@ func (n *Node) Load(ctx context.Context, name string, how server.Loading) error 
 		return m.widen(ctx, want)
 	}
 	if m != nil { // a broken one, or one of which another file has been sent
-		n.forget(m)
-		if err := m.close(); err != nil {
-			n.log.Warn("a model is not released", "model", name, "error", err)
-		}
+		n.drop(m)
 	}
 	began := time.Now()
 	m, err = n.open(ctx, name, sent, want)
@@ -267,6 +264,14 @@ func (n *Node) Unload(ctx context.Context, seen *server.Model, _ bool) error {
 	n.forget(m)
 	n.log.Info("unloaded", "model", seen.Name)
 	return m.close()
+}
+
+// drop has no further query find a model, and ends it.
+func (n *Node) drop(m *model) {
+	n.forget(m)
+	if err := m.close(); err != nil {
+		n.log.Warn("a model is not released", "model", m.seen.Name, "error", err)
+	}
 }
 
 // forget has no further query find a model.

@@ -55,10 +55,7 @@ func (n *Node) dropUnclaimed(name string) {
 	if m == nil || m.sent == "" || n.claims.has(name) {
 		return
 	}
-	n.forget(m)
-	if err := m.close(); err != nil {
-		n.log.Warn("a model is not released", "model", name, "error", err)
-	}
+	n.drop(m)
 	n.log.Info("unloaded: nobody needs it any more", "model", name)
 }
 

@@ -93,11 +93,9 @@ func model(ctx context.Context, o *host.Opened, a serving.AppID, b *machines.Bac
 	if app.Composed() {
 		m.Platform = server.Ensemble
 	}
+	m.Length = o.Fleet().LengthAt(first)
 	for _, v := range spec.Stages[first].Variants {
 		m.MaxBatch = max(m.MaxBatch, spec.Variants[v].MaxBatch)
-		if m.Length == nil {
-			m.Length = o.Tables().Variants[v].Length
-		}
 		if m.Inputs == nil {
 			if t, err := b.Describe(ctx, v); err != nil {
 				log.Warn("requests are not checked, since nothing describes them", "app", app.Name, "error", err)

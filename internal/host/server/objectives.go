@@ -59,8 +59,7 @@ func (o *objectives) ran(m profile.Profile, v serving.VariantID, d serving.Devic
 	if m != nil {
 		one, all := m.Latency(v, d, 1, 1), m.Latency(v, d, items, concurrency)
 		if one > 0 && all > 0 && one < profile.Unknown && all < profile.Unknown {
-			off = float64(took) / float64(all)
-			alone = time.Duration(off * float64(one))
+			alone = time.Duration(float64(took) / float64(all) * float64(one))
 			off = float64(took) / float64(max(all, expected))
 		}
 	}
