@@ -86,6 +86,9 @@ func (r *replanning) request() {
 	}
 	r.health.report(x.Snapshot)
 	r.machines.report(x.Snapshot)
+	if j := r.traits.Judge; j != nil {
+		x.Experience = j.Experience()
+	}
 	r.scaler.Demand(&r.view, x.Rates)
 	r.content.ask(x)
 	r.raise(x.Rates)

@@ -55,7 +55,7 @@ func TestUnreadOptionsAreRefused(t *testing.T) {
 			"fcfs+adaptive", map[string]string{"release": "false", "replan": "2s"},
 			`option "release" is read by the planners infaas and infless and the batcher aimd; system fcfs+adaptive ` +
 				`has the planner static and the batcher adaptive: ` + remedy + "\n" +
-				`option "replan" is read by the scalers periodic, replan, mixshift, anticipate, ratebands, ` +
+				`option "replan" is read by the scalers periodic, replan, mixshift, trypools, anticipate, ratebands, ` +
 				`complexity and arrivals; system fcfs+adaptive has the scaler fixed: ` + remedy,
 		},
 	} {

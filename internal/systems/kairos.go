@@ -20,6 +20,14 @@ var kairosSystems = []System{
 		Options: Options{Learn: true},
 	},
 	{
+		Name: "kairos+",
+		Doc: "is kairos that tries other pools while it serves, the highest bound first, as long as the objective is " +
+			"missed and a share of the time is left for it",
+		Source: "Kairos §5.2, Algorithm 1 (KAIROS+)", Planner: "kairos", Router: "matching", Batcher: "single",
+		Scaler:  "trypools",
+		Options: Options{Learn: true, Renting: Renting{Explore: 0.05}},
+	},
+	{
 		Name:   "kairos-fluid",
 		Doc:    "is kairos with pools chosen by a linear program over the sizes of queries, less what queues take",
 		Source: "Kairos §5.1; the program is ours", Planner: "kairos", Router: "matching", Batcher: "single",
@@ -74,13 +82,18 @@ var kairosScalers = scalerTable{
 			"a latency changes", "Kairos §8.4",
 		func(o Options) scale.Scaler { return kairosrules.NewMixShift(o.Replan) },
 	},
+	{
+		"trypools", "plans again as mixshift does, and for another pool of machines when the objective is missed",
+		"Kairos §5.2, Algorithm 1",
+		func(o Options) scale.Scaler { return kairosrules.NewTryPools(o.Replan, o.Renting.Explore) },
+	},
 }
 
 func newKairos(w PlannerInputs, o Options) (plan.Planner, error) {
 	r := &o.Renting
 	out := &kairos.Planner{
 		Profile: w.Profile,
-		Options: kairos.Options{Budget: r.Budget, Late: r.Late, Trials: r.Trials},
+		Options: kairos.Options{Budget: r.Budget, Late: r.Late, Trials: r.Trials, Explores: r.Explore > 0},
 	}
 	if w.Trials != nil {
 		out.Trial = w.Trials.Best

@@ -16,6 +16,8 @@ type Renting struct {
 	// fraction of the queries that the bounds fluid and queue leave out; 0 means what the objective allows, negative
 	// none
 	Late float64
+	// share of the time in which pools on trial may break the objective; 0 tries none
+	Explore float64
 }
 
 var rentingOptions = []Option{
@@ -46,5 +48,12 @@ var rentingOptions = []Option{
 		Doc:     "is the fraction of the queries that the bounds fluid and queue leave out; negative for none",
 		Readers: by(Planner, "what the objective's percentile allows", "kairos"),
 		field:   number(-1, 0.99, func(o *Options) *float64 { return &o.Renting.Late }),
+	},
+	{
+		Name: "explore",
+		Doc: "is the fraction of the time in which pools of machines that are on trial may break the objective; 0 " +
+			"tries none",
+		Readers: slices.Concat(by(Planner, "0", "kairos"), by(Scaler, "0", "trypools")),
+		field:   number(0, 1, func(o *Options) *float64 { return &o.Renting.Explore }),
 	},
 }

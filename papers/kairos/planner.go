@@ -29,6 +29,9 @@ type Options struct {
 	// Late is the share of the queries that the linear program may leave out. 0 means the share that the app's
 	// percentile allows, a negative number means none.
 	Late float64
+	// Explores begins with the highest bound and goes on as Algorithm 1 does (KAIROS+), by what pools have shown while
+	// they served: plan.Request.Experience. It concerns the app that shares the budget with no other.
+	Explores bool
 }
 
 // Planner implements plan.Planner. Of the spec's workers it rents the pool that §5.2 chooses under the budget and

@@ -13,6 +13,8 @@ import (
 // the better choice wherever the two differ (docs/papers.md).
 func (x *state) choosePool(ctx context.Context, n *appRent, ranked []Ranked) (Ranked, error) {
 	switch {
+	case x.o.Explores:
+		return n.chooseByExperience(ranked, x.r.Experience), nil
 	case x.o.Queueing:
 		return x.chooseByQueueing(ctx, n, ranked)
 	case x.o.Fluid:

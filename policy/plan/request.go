@@ -35,6 +35,8 @@ type Request struct {
 	Ballooning []float64
 	// Known is what was measured of Spec. Nil means what the planner was made with.
 	Known *Known
+	// Experience is of pools that have served, where the scaler judges them; nil otherwise. Planners do not change it.
+	Experience *Experience
 }
 
 // Known is what was measured of a spec, and the latencies that were believed of it before anything was learned.

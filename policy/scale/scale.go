@@ -39,6 +39,8 @@ type Traits struct {
 	Waker Waker
 	// Recaller is not nil for a rule whose learned state may outlive a run.
 	Recaller Recaller
+	// Judge is not nil for a rule that judges the pools of machines that serve.
+	Judge Judge
 	// Follows is set for a rule that follows the content of queries (Scrooge §3.5). The engine then counts factors,
 	// shows them in View.Factors, requests every plan with the factors observed, and uses them when it decides which
 	// queries to give up.
@@ -53,6 +55,12 @@ type Waker interface {
 	// Invoked records that an app is called at now after an idle time of idle. It reports whether Decide is to be
 	// called in this step.
 	Invoked(now serving.Time, app serving.AppID, idle time.Duration) bool
+}
+
+// Judge tells what serving has shown of pools of machines.
+type Judge interface {
+	// Experience is called when a plan is requested. The rule must not change what it returns any more.
+	Experience() *plan.Experience
 }
 
 // Recaller is a Scaler whose learned idle times outlive a run.

@@ -3,17 +3,12 @@ package kairos
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/papers/reproduce"
 	"github.com/sluice-serving/sluice/policy/scale"
 	"github.com/sluice-serving/sluice/serving"
-	"github.com/sluice-serving/sluice/serving/report"
-	"github.com/sluice-serving/sluice/serving/workload"
-	"github.com/sluice-serving/sluice/sim/truth"
 )
 
 // sizeChange is a change of sizes in a run: the first until changeAt, the others from then on.
@@ -30,11 +25,12 @@ const (
 	changeWarm = 30 * time.Second
 	changeAt   = 120 * time.Second
 	changeSpan = 360 * time.Second
-	// allocation is how long machines take from the request for a plan on: tens of seconds (§5.2).
-	allocation = 30 * time.Second
 	// changeLoad is the load as a part of what both pools carry, the one before and the one after.
 	changeLoad = 0.9
 )
+
+// firstPool is kairos without plans after the first.
+const firstPool = kairosRule + ", its first pool"
 
 // changeRun is what came of a run.
 type changeRun struct {
@@ -47,14 +43,15 @@ type changeRun struct {
 }
 
 // throughChange adds a run of kairos, with pools as it plans them or with the first one all the time.
-func (run *runner) throughChange(x sizeChange, follows bool) reproduce.Runs[*changeRun] {
-	return reproduce.Add(run.Runner, fmt.Sprintf("rm2, %v, plans follow %v", x, follows),
+func (run *runner) throughChange(x sizeChange, system string, follows bool) reproduce.Runs[*changeRun] {
+	return reproduce.Add(run.Runner, fmt.Sprintf("%s, rm2, %v, plans follow %v", system, x, follows),
 		20*run.coarse.queries, run.Seeds, func(ctx context.Context, seed uint64) (*changeRun, error) {
-			return run.change(ctx, x, follows, seed)
+			return run.change(ctx, x, system, follows, seed)
 		})
 }
 
-func (run *runner) change(ctx context.Context, x sizeChange, follows bool, seed uint64) (*changeRun, error) {
+func (run *runner) change(ctx context.Context, x sizeChange, system string, follows bool, seed uint64) (*changeRun,
+	error) {
 	s, err := run.deployment(setup{model: "rm2", sizes: x.from, qos: 1})
 	if err != nil {
 		return nil, err
@@ -78,7 +75,7 @@ func (run *runner) change(ctx context.Context, x sizeChange, follows bool, seed 
 			out.rate = most
 		}
 	}
-	c, err := s.changing(x.to, out.rate)
+	c, err := s.changing(system, x.to, out.rate)
 	if err != nil {
 		return nil, err
 	}
@@ -93,50 +90,13 @@ func (run *runner) change(ctx context.Context, x sizeChange, follows bool, seed 
 	return out, nil
 }
 
-// changing returns the case of kairos at a rate, in queries/s, whose sizes become others.
-func (s *deployment) changing(to sizes, rate float64) (*experiment.Case, error) {
-	spec := s.affordable(budget)
-	spec.DeviceTypes = slices.Clone(spec.DeviceTypes)
-	for d := range spec.DeviceTypes {
-		spec.DeviceTypes[d].Tenure = serving.Rented
-	}
+// changing returns the case of a system at a rate, in queries/s, whose sizes become others.
+func (s *deployment) changing(system string, to sizes, rate float64) (*experiment.Case, error) {
 	mix, err := to.mix()
 	if err != nil {
 		return nil, err
 	}
-	var drawn []workload.Sizes
-	for _, m := range []serving.Mix{spec.Apps[0].Mix, mix} {
-		x, err := workload.FromMix(m)
-		if err != nil {
-			return nil, err
-		}
-		drawn = append(drawn, x)
-	}
-	at := changeAt.Seconds()
-	phases := [][]workload.Point{{{Rate: rate}, {At: at}}, {{}, {At: at, Rate: rate}}}
-	var rates []*workload.Rate
-	for _, p := range phases {
-		x, err := workload.NewRate(p, false)
-		if err != nil {
-			return nil, err
-		}
-		rates = append(rates, x)
-	}
-	system := reproduce.System(kairosRule)
-	system.Options.Renting.Budget = budget
-	return &experiment.Case{
-		Env: &experiment.Environment{
-			Spec: spec, Beliefs: s.beliefs,
-			Apps:  []report.AppInfo{{Name: s.model, BestAccuracy: 1, SLO: spec.Apps[0].SLO}},
-			Truth: func(r *rand.Rand) (truth.Model, error) { return s.truth.WithRand(r), nil },
-		},
-		System: system, Span: changeSpan, FirstRates: []float64{rate}, PlanDelay: allocation,
-		Source: func(seed uint64) workload.Source {
-			return workload.Limit(workload.Merge(
-				poisson.source(rates[0], drawn[0], 2*seed), poisson.source(rates[1], drawn[1], 2*seed+1),
-			), serving.Time(changeSpan), 1<<40)
-		},
-	}, nil
+	return s.renting(system, changeSpan, rate, []phase{{s.spec.Apps[0].Mix, 0}, {mix, changeAt}})
 }
 
 // read takes what counts from a run.
@@ -149,16 +109,7 @@ func (x *changeRun) read(spec *serving.Spec, r *experiment.Run) {
 			x.plans++
 		}
 	}
-	share := func(from, to time.Duration) float64 {
-		late, all := int64(0), int64(0)
-		for _, b := range r.Report.Series {
-			if b.AtS >= from.Seconds() && b.AtS < to.Seconds() {
-				late += b.Violations()
-				all += b.Served + b.Dropped + b.Refused + b.Failed
-			}
-		}
-		return 100 * float64(late) / float64(max(all, 1))
-	}
+	share := func(from, to time.Duration) float64 { return lateShare(r.Report, from, to) }
 	x.late = [3]float64{
 		share(changeWarm, changeAt), share(changeAt, changeAt+time.Minute), share(changeSpan-2*time.Minute, changeSpan),
 	}
@@ -172,12 +123,12 @@ func figure12Run(run *runner, f *reproduce.Sheet) error {
 	c := f.Chart("12R", "Kairos, Figure 12 as one run: RM2 while the sizes of queries change", 2)
 	for _, change := range sizeChanges {
 		p := c.Panel("late queries (%), "+change.String(), "time (s)", 0, reproduce.Auto)
-		for _, follows := range []bool{true, false} {
-			name := kairosRule
+		for _, name := range []string{kairosRule, exploringRule, firstPool} {
+			system, follows := name, name != firstPool
 			if !follows {
-				name += ", its first pool"
+				system = kairosRule
 			}
-			x, at := run.throughChange(change, follows), f.At("model", "rm2", "sizes", change)
+			x, at := run.throughChange(change, system, follows), f.At("model", "rm2", "sizes", change)
 			at.Row(name, "load", "queries/s", x.Each(func(r *changeRun) float64 { return r.rate }))
 			for k, what := range []string{"before the change", "in the minute after", "in the last two minutes"} {
 				at.Row(name, "late "+what, "%", x.Each(func(r *changeRun) float64 { return r.late[k] }))
@@ -185,12 +136,14 @@ func figure12Run(run *runner, f *reproduce.Sheet) error {
 			if follows {
 				at.Row(name, "until the next plan serves", "s",
 					x.Each(func(r *changeRun) float64 { return r.planned.Seconds() }))
-				at.Row(name, "plans since", "", x.Each(func(r *changeRun) float64 { return float64(r.plans) })).
-					Published(1, "§8.4: one shot")
+				plans := at.Row(name, "plans since", "", x.Each(func(r *changeRun) float64 { return float64(r.plans) }))
+				if name == kairosRule {
+					plans.Published(1, "§8.4: one shot")
+				}
 				f.Report(func(o *reproduce.Outcome) error {
 					r := x.First()
-					o.Notes = append(o.Notes, fmt.Sprintf("Sizes %v, first seed: pool %v, then %v.", change, r.before,
-						r.after))
+					o.Notes = append(o.Notes, fmt.Sprintf("Sizes %v, %s, first seed: pool %v, then %v.", change, name,
+						r.before, r.after))
 					return nil
 				})
 			}

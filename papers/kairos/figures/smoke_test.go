@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/sluice-serving/sluice/internal/figuretest"
 	"github.com/sluice-serving/sluice/internal/longtest"
@@ -21,7 +22,7 @@ func TestEveryFigure(t *testing.T) {
 	}
 	ask := func(parallel, seeds int, names ...string) (*reproduce.Outcome, error) {
 		run := newRunner(reproduce.Request{Figures: names, Parallel: parallel, Seeds: seeds})
-		run.draws, run.rentalResolution = 1, 0.25
+		run.draws, run.rentalResolution, run.exploreSpan = 1, 0.25, time.Minute
 		run.varied = models[:longtest.Of(1, len(models))]
 		run.fine = precision{queries: 150, runs: 1, resolution: 0.5, rough: true}
 		run.large = run.fine

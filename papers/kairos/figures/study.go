@@ -3,6 +3,7 @@ package kairos
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/papers/reproduce"
@@ -29,6 +30,10 @@ var study = reproduce.Study[*runner]{
 			Doc: "RM2: Algorithm 1 on the data plane, in real time, beside the simulator (only when asked for)"},
 		{Name: "12", Declare: figure12, Doc: "RM2: what is evaluated after the sizes of queries have changed"},
 		{Name: "12R", Declare: figure12Run, Doc: "RM2: one run through that change, with pools as they are planned"},
+		{Name: "E", Declare: figureE,
+			Doc: "KAIROS+ while it serves: two models at loads that the pool of Kairos carries or does not"},
+		{Name: "L", Declare: figureL, OnRequest: true,
+			Doc: "Kairos with latencies learned from nothing, five models (only when asked for)"},
 		{Name: "13", Declare: figure13, Doc: "the pools with the highest bounds, five models"},
 		{Name: "14", Declare: figure14, Doc: "RM2: the pools with the highest bounds under every rule"},
 		{Name: "15", Declare: figure15, Doc: "Figure 8 with four times the budget, and with QoS targets 20 % higher"},
@@ -64,15 +69,17 @@ type runner struct {
 	varied      []model // that Figures 15 and 16 have
 	// rentalResolution is how near the highest rate that a planner rents machines for is found, relative to it.
 	rentalResolution float64
+	exploreSpan      time.Duration
 }
 
 func newRunner(r reproduce.Request) *runner {
 	return &runner{
 		Runner: reproduce.NewRunner(r), draws: 3, varied: models, rentalResolution: 0.02,
-		fine:   precision{queries: 5000, runs: 8, resolution: 0.02},
-		large:  precision{queries: 4000, runs: 6, resolution: 0.03},
-		coarse: precision{queries: 3000, runs: 2, resolution: 0.05, rough: true},
-		chosen: precision{queries: 3000, runs: 3, resolution: 0.02, rough: true},
+		exploreSpan: exploreSpan,
+		fine:        precision{queries: 5000, runs: 8, resolution: 0.02},
+		large:       precision{queries: 4000, runs: 6, resolution: 0.03},
+		coarse:      precision{queries: 3000, runs: 2, resolution: 0.05, rough: true},
+		chosen:      precision{queries: 3000, runs: 3, resolution: 0.02, rough: true},
 	}
 }
 
@@ -156,6 +163,8 @@ var otherRules = []string{"fcfs", "drs", "clkwrk"}
 const (
 	// kairosRule is the paper's rule. Its pools are chosen and searched by bounds.
 	kairosRule = "kairos"
+	// exploringRule is KAIROS+, which tries pools while it serves.
+	exploringRule = "kairos+"
 	// fluidLabel names Kairos's rule on the pool that our linear program chooses.
 	fluidLabel = "kairos, linear program"
 	// scheduleRule is our rule, which plans ahead; it runs on the pool that our linear program chooses.
