@@ -1,6 +1,8 @@
 package systems
 
 import (
+	"time"
+
 	"github.com/sluice-serving/sluice/internal/planner/packing"
 	"github.com/sluice-serving/sluice/papers/infless"
 	inflessrules "github.com/sluice-serving/sluice/papers/infless/rules"
@@ -26,10 +28,10 @@ var inflessSystems = []System{
 		Options{Packing: Packing{Latency: 1.5}}),
 	packs("infless-op2", "is infless with execution times overestimated twofold", "INFless §5.2 (OP2)",
 		Options{Packing: Packing{Latency: 2}}),
-	aliveFor300s(packs("openfaas+", "runs one query at a time on two threads and 10 % of an accelerator",
-		"INFless §5.1 (OpenFaaS+)", Options{
-			Planning: Planning{Single: true}, Packing: Packing{Threads: 2, Percent: 10, First: true, Merge: -1},
-		})),
+	openfaas("openfaas+", "runs one query at a time on two threads and 10 % of an accelerator",
+		"INFless §5.1 (OpenFaaS+)"),
+	mapsOneToOne(openfaas("openfaas+-one-to-one", "is openfaas+ with an instance of its own for each query at once",
+		"INFless §2.2, §5.1")),
 	aliveFor300s(packs("batch", "fills one batch after the other; all instances of a function have the same batch "+
 		"size and part, each on the first machine with room", "BATCH, SC 2020; INFless §5.1",
 		Options{Packing: Packing{Uniform: true, First: true, Merge: -1}})),
@@ -75,6 +77,18 @@ func packs(name, doc, source string, o Options) System {
 // instances after the load has fallen.
 func aliveFor300s(s System) System {
 	s.Options.KeepAlive.Rule, s.Options.KeepAlive.Linger = "keepalive", inflessrules.Alive
+	return s
+}
+
+func openfaas(name, doc, source string) System {
+	return aliveFor300s(packs(name, doc, source, Options{
+		Planning: Planning{Single: true}, Packing: Packing{Threads: 2, Percent: 10, First: true, Merge: -1},
+	}))
+}
+
+// mapsOneToOne keeps as many instances as there are queries at once, and gives a query to whichever is free (§2.2).
+func mapsOneToOne(s System) System {
+	s.Router, s.Options.KeepAlive.Mapping, s.Options.Replan = "fcfs", oneToOne, 100*time.Millisecond
 	return s
 }
 

@@ -60,6 +60,7 @@ func NewKeepAlive(o KeepAliveOptions) inflessrules.KeepAlive {
 func newRateBands(o Options) scale.Scaler {
 	s := inflessrules.NewRateBands(func() inflessrules.KeepAlive { return NewKeepAlive(o.KeepAlive) })
 	s.Alpha, s.Pause, s.Linger = o.KeepAlive.Alpha, o.Replan, o.KeepAlive.Linger
+	s.OneToOne = o.KeepAlive.Mapping == oneToOne
 	return s
 }
 
@@ -75,7 +76,12 @@ type KeepAliveOptions struct {
 	// of ratebands: how long instances stay after the load has fallen; 0 means the rule's own
 	Linger time.Duration
 	Alpha  float64 // of ratebands: where in the band scaling in begins; 0 means the rule's own
+	// of ratebands: by-rate (default) or one-to-one: what instances are counted by
+	Mapping string
 }
+
+// oneToOne is the mapping with an instance for each query.
+const oneToOne = "one-to-one"
 
 var keepAliveOptions = []Option{
 	{
@@ -131,5 +137,11 @@ var keepAliveOptions = []Option{
 		Doc:     "says where in the band of rates scaling in begins, from 0 at its lower edge to 1 at its upper edge",
 		Readers: by(Scaler, "0.8", ratebands),
 		field:   number(0.001, 1, func(o *Options) *float64 { return &o.KeepAlive.Alpha }),
+	},
+	{
+		Name:    "mapping",
+		Doc:     "says what instances are counted by: the rate, or queries at once, each of which gets one of its own",
+		Readers: by(Scaler, "by-rate", ratebands),
+		field:   choice(func(o *Options) *string { return &o.KeepAlive.Mapping }, "by-rate", oneToOne),
 	},
 }

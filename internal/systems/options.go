@@ -50,7 +50,8 @@ var generalOptions = []Option{
 		Name: "replan", Direct: true,
 		Doc: "is how often plans are made, and of a scaler that plans when something has changed the least time " +
 			"between two plans",
-		Readers: slices.Concat(by(Scaler, "30s", "periodic", "replan"), by(Scaler, "5s", "mixshift", "trypools", "anticipate"),
+		Readers: slices.Concat(by(Scaler, "30s", "periodic", "replan"),
+			by(Scaler, "5s", "mixshift", "trypools", "anticipate"),
 			by(Scaler, "1s", "ratebands", "complexity", "arrivals")),
 		field: span(time.Nanosecond, 100*week, func(o *Options) *time.Duration { return &o.Replan }),
 	},

@@ -7,10 +7,10 @@ import (
 )
 
 // chooseByExperience takes the next pool of Algorithm 1 (§5.2): of those ranked, the highest bound that is above the
-// best throughput seen, within no pool that has failed. A pool is evaluated by serving on it. The algorithm's throughput of
-// a pool is the highest rate at which the objective holds. Serving shows less than that: a pool on which it holds
-// carries at least what comes, and one on which it does not is worth what it serves in time. While the objective holds,
-// and when no pool is left, the best of those tried serves.
+// best throughput seen, within no pool that has failed. A pool is evaluated by serving on it. The algorithm's
+// throughput of a pool is the highest rate at which the objective holds. Serving shows less than that: a pool on which
+// it holds carries at least what comes, and one on which it does not is worth what it serves in time. While the
+// objective holds, and when no pool is left, the best of those tried serves.
 func (n *appRent) chooseByExperience(ranked []Ranked, e *plan.Experience) Ranked {
 	if e == nil {
 		return ranked[0]

@@ -37,6 +37,8 @@ const (
 	// bandFallShare is the part of the planned demand below which a smaller plan is asked for. Where there was no room,
 	// 1/bandFallShare is the rise that leads to another request.
 	bandFallShare = 0.8
+	// oneLess is the part of an instance by which plans for so many of them are smaller, against rounding.
+	oneLess = 0.01
 )
 
 // RateBands asks for a plan when the rate of an app leaves the band in which its instances work well (INFless §3.2).
@@ -62,6 +64,9 @@ type RateBands struct {
 	// Linger is how long instances stay after the load has fallen: plans are made for the highest load of that time. 0
 	// means 10 s.
 	Linger time.Duration
+	// OneToOne gives each query in the system an instance of its own, as platforms for functions do (§2.2): the demand
+	// is what keeps as many instances as there were queries at once within Linger.
+	OneToOne bool
 	// KeepAlive makes the rule that keeps an app warm; nil means LSTH.
 	KeepAlive func() KeepAlive
 
@@ -77,7 +82,7 @@ type appBand struct {
 	since      serving.Time   // Never before the first
 	below      serving.Time   // since when the rate has been below the band; Never while it is not
 	lastDemand float64        // the demand given with the last request; negative before there was one
-	means      slidingmax.Max // of the rate over five seconds
+	most       slidingmax.Max // of the rate over five seconds, or of the queries at once
 	called     bool           // in this run, or in a recalled one
 	calls      int            // calls that ended an idle time
 	failures   int            // consecutive requests after which it has no instance
@@ -243,12 +248,35 @@ func (o *RateBands) leadTime(v *scale.View, app serving.AppID, b *appBand) time.
 // deviations of a second's count. A plan for the mean alone would run its instances at their upper bounds, where
 // batches wait for each other.
 func (o *RateBands) demand(v *scale.View, app serving.AppID, b *appBand) float64 {
+	if o.OneToOne {
+		return o.forEach(v, app, b)
+	}
 	rate := max(v.RateAbove(app, burstWindow, 1), v.RateAbove(app, jumpWindow, 2))
 	if v.Now > serving.Time(burstWindow) {
 		mean := v.Monitor.Rate(v.Now, app, steadyWindow)
-		rate = max(rate, b.means.Highest(int64(v.Now), int64(cmp.Or(o.Linger, fallWindow)), mean))
+		rate = max(rate, b.most.Highest(int64(v.Now), int64(cmp.Or(o.Linger, fallWindow)), mean))
 	}
 	return bandHeadRoom*rate + noiseSigmas*math.Sqrt(rate*burstWindow.Seconds())/burstWindow.Seconds()
+}
+
+// forEach is the rate, in queries/s, that keeps as many instances as there were queries of the app at once.
+func (o *RateBands) forEach(v *scale.View, app serving.AppID, b *appBand) float64 {
+	n := float64(v.Waiting[app])
+	each := math.Inf(1) // the rate of an instance
+	for _, i := range v.Fleet.Live() {
+		if v.Spec.Stages[i.Stage()].App != app || i.State() == fleet.Draining {
+			continue
+		}
+		n += float64(i.Outstanding())
+		if _, up := i.Band(); up > 0 {
+			each = min(each, up)
+		}
+	}
+	n = b.most.Highest(int64(v.Now), int64(cmp.Or(o.Linger, fallWindow)), n)
+	if math.IsInf(each, 1) {
+		return 0 // the first instance tells it
+	}
+	return max(n-oneLess, 0) * each
 }
 
 // bounds returns Rmin and Rmax of the app's stage with the least Rmax, in queries/s. none reports whether some stage
@@ -274,14 +302,14 @@ func (o *RateBands) bounds(v *scale.View, app serving.AppID) (low, up float64, n
 // of the band.
 func (o *RateBands) leftBand(v *scale.View, app serving.AppID, b *appBand, answered bool, need, low, up float64) bool {
 	answered = answered && b.lastDemand >= 0
-	if v.RateExceeds(app, up) {
+	if o.OneToOne && need > up || !o.OneToOne && v.RateExceeds(app, up) {
 		b.below = serving.Never
 		short := answered && up < b.lastDemand && need < b.lastDemand/bandFallShare // the fleet has no room for more
 		return !short || v.Now.Sub(v.LastRequest) >= fallWindow
 	}
 	alpha := cmp.Or(o.Alpha, Alpha)
 	rate := max(v.Monitor.Rate(v.Now, app, fallWindow), v.Monitor.Rate(v.Now, app, burstWindow))
-	if rate >= alpha*up+(1-alpha)*low || answered && need > bandFallShare*b.lastDemand {
+	if !o.OneToOne && rate >= alpha*up+(1-alpha)*low || answered && need > bandFallShare*b.lastDemand {
 		b.below = serving.Never
 		return false
 	}

@@ -137,7 +137,7 @@ func figureE(run *runner, f *reproduce.Sheet) error {
 			}
 		}
 	}
-	f.Note("A quarter of an hour with Poisson arrivals, at parts of what the pool carries that kairos chooses. A pool " +
-		"is there 30 s after it was asked for.")
+	f.Note("A quarter of an hour with Poisson arrivals, at parts of what the pool carries that kairos chooses. A " +
+		"pool is there 30 s after it was asked for.")
 	return nil
 }

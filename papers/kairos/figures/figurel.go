@@ -39,13 +39,14 @@ func figureL(run *runner, f *reproduce.Sheet) error {
 			}
 		}
 	}
-	f.Note("A quarter of an hour with Poisson arrivals, at 0.9 of what the pool carries that kairos chooses. A pool is " +
-		"there 30 s after it was asked for.")
+	f.Note("A quarter of an hour with Poisson arrivals, at 0.9 of what the pool carries that kairos chooses. A pool " +
+		"is there 30 s after it was asked for.")
 	return nil
 }
 
 func (run *runner) learning(model string, fresh bool) reproduce.Runs[*exploreRun] {
-	return reproduce.Add(run.Runner, fmt.Sprintf("%s at %v of %s, from nothing %v", kairosRule, learnLoad, model, fresh),
+	name := fmt.Sprintf("%s at %v of %s, from nothing %v", kairosRule, learnLoad, model, fresh)
+	return reproduce.Add(run.Runner, name,
 		100*run.coarse.queries, run.Seeds, func(ctx context.Context, seed uint64) (*exploreRun, error) {
 			s, err := run.deployment(paperSetup(model))
 			if err != nil {
