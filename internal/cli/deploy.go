@@ -21,15 +21,19 @@ func deployCommand() command {
 Sends the model that a fn.yaml names to a running server, which checks it, measures it briefly, keeps it in its
 store and serves it under the function's name. Deployed again, a name gets a new version: it is warm before the
 old one goes, and queries are answered all the time. The command returns when the new version answers, or when
-the server has decided that no instance is needed yet. Interrupted, it takes the deployment back. Exit status:
+the server has decided that no instance is needed yet. Interrupted, it takes the deployment back. A file with
+stages is a chain of deployed functions under one name (docs/functions.md). Exit status:
 0 it answers, 1 the server refused it, 3 the fn.yaml or the server's configuration is wrong, 5 it is kept and
 does not answer in time, 6 the server did not answer.`,
-		examples: "sluice deploy --template > fn.yaml\nsluice deploy -f fn.yaml\nsluice deploy -f fn.yaml --admin " +
+		examples: "sluice deploy --template > fn.yaml\nsluice deploy -f fn.yaml\n" +
+			"sluice deploy --chain-template > chain.yaml\nsluice deploy -f fn.yaml --admin " +
 			"127.0.0.1:9002 --token-file /srv/functions/admin.token",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "fn.yaml", "function `file`")
 			template := fs.Bool("template", false,
 				"print a fn.yaml with every setting and a remark on each, and do nothing else")
+			chain := fs.Bool("chain-template", false,
+				"print a chain.yaml, of functions one after the other, with remarks, and do nothing else")
 			timeout := fs.Duration("wait", time.Minute,
 				"how long to wait for the new version to answer; 0s returns at once, a `duration`")
 			limit := fs.Duration("timeout", functions.DefaultTimeout,
@@ -40,13 +44,20 @@ does not answer in time, 6 the server did not answer.`,
 				if len(args) > 0 {
 					return fault.Errorf(fault.Usage, "%q is not understood: the function file goes behind -f", args)
 				}
-				if *template {
-					_, err := e.Stdout.Write(config.FunctionTemplate())
+				if *template || *chain {
+					text := config.FunctionTemplate()
+					if *chain {
+						text = config.ChainTemplate()
+					}
+					_, err := e.Stdout.Write(text)
 					return err
 				}
 				text, err := files.Read(*file, config.MaxBytes)
 				if err != nil {
 					return err
+				}
+				if config.IsChain(text) {
+					return deployChain(e, client, text, *file, *timeout, *limit, *asJSON)
 				}
 				fn, err := config.ParseFunction(text, *file)
 				if err != nil {
@@ -70,23 +81,47 @@ does not answer in time, 6 the server did not answer.`,
 				if err != nil {
 					return classified(err)
 				}
-				if s, err = awaitFunction(e.Context, c, s, *timeout); err != nil {
-					return classified(err)
-				}
-				if *asJSON {
-					err = writeJSON(e.Stdout, s)
-				} else {
-					fmt.Fprintf(e.Stdout, "%s: version %d is %s\n", s.Name, s.Version, s.State)
-				}
-				if err == nil && *timeout > 0 && s.State != functions.Ready && s.State != functions.Idle {
-					err = fault.Errorf(fault.Short,
-						"version %d of %q does not answer after %v: it is %s; see 'sluice logs %s'",
-						s.Version, s.Name, *timeout, s.State, s.Name)
-				}
-				return err
+				return deployed(e, c, s, *timeout, *asJSON)
 			}
 		},
 	}
+}
+
+// deployChain deploys a chain of functions.
+func deployChain(e *Env, client func(*Env) (*functions.Client, error), text []byte, file string, timeout,
+	limit time.Duration, asJSON bool) error {
+	chain, err := config.ParseChain(text, file)
+	if err != nil {
+		return fault.Wrap(fault.Config, err)
+	}
+	c, err := client(e)
+	if err != nil {
+		return err
+	}
+	s, err := c.DeployChain(e.Context, chain.Name, string(text), float64(limit)/1e6)
+	if err != nil {
+		return classified(err)
+	}
+	return deployed(e, c, s, timeout, asJSON)
+}
+
+// deployed waits until what was deployed answers, and says so.
+func deployed(e *Env, c *functions.Client, s functions.Status, timeout time.Duration, asJSON bool) error {
+	s, err := awaitFunction(e.Context, c, s, timeout)
+	if err != nil {
+		return classified(err)
+	}
+	if asJSON {
+		err = writeJSON(e.Stdout, s)
+	} else {
+		fmt.Fprintf(e.Stdout, "%s: version %d is %s\n", s.Name, s.Version, s.State)
+	}
+	if err == nil && timeout > 0 && s.State != functions.Ready && s.State != functions.Idle {
+		err = fault.Errorf(fault.Short,
+			"version %d of %q does not answer after %v: it is %s; see 'sluice logs %s'",
+			s.Version, s.Name, timeout, s.State, s.Name)
+	}
+	return err
 }
 
 // awaitFunction waits until a function answers or needs no instance, at most for timeout.

@@ -52,13 +52,21 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 					slo := fmt.Sprintf("p%g %v", s.Percentile, time.Duration(s.LatencyMS*1e6))
 					rows = append(rows, []string{
 						s.Name, strconv.Itoa(s.Version), s.State, strconv.Itoa(s.Instances), slo,
-						strconv.Itoa(s.MaxBatch), latencyOf(&s), s.Model[:12], s.Deployed.Local().Format(time.DateTime),
+						strconv.Itoa(s.MaxBatch), latencyOf(&s), modelOf(&s), s.Deployed.Local().Format(time.DateTime),
 					})
 				}
 				return columns(e.Stdout, "lrlrlrlll", rows)
 			}
 		},
 	}
+}
+
+// modelOf names the file of a function by its sum, or the functions of a chain.
+func modelOf(s *functions.Status) string {
+	if len(s.Functions) > 0 {
+		return strings.Join(s.Functions, ", ")
+	}
+	return fmt.Sprintf("%.12s", s.Model)
 }
 
 // followEvery is how often logs --follow asks for new events.
@@ -68,6 +76,8 @@ const followEvery = 500 * time.Millisecond
 // prediction.
 func latencyOf(s *functions.Status) string {
 	switch {
+	case len(s.Functions) > 0:
+		return "its stages'"
 	case s.Profile == "":
 		return "learned"
 	case s.PredictionError != nil:

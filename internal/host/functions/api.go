@@ -40,12 +40,14 @@ const (
 
 // Deployment is a client's request to deploy a model under the name in the path. The model must have been sent before.
 type Deployment struct {
-	Model string `json:"model_sha256"`
+	Model string `json:"model_sha256,omitempty"`
+	// Chain is the text of a chain.yaml, instead of everything else but TimeoutMS.
+	Chain string `json:"chain,omitempty"`
 	// Python says that the model is a file of Python, and Class which of its classes; "" is its only one.
 	Python       bool              `json:"python,omitempty"`
 	Class        string            `json:"class,omitempty"`
-	LatencyMS    float64           `json:"latency_ms"`
-	Percentile   float64           `json:"percentile"`
+	LatencyMS    float64           `json:"latency_ms,omitempty"`
+	Percentile   float64           `json:"percentile,omitempty"`
 	MaxBatch     int               `json:"max_batch,omitempty"`
 	MemoryBytes  int64             `json:"memory_bytes,omitempty"`
 	MinInstances int               `json:"min_instances,omitempty"`
@@ -97,6 +99,7 @@ type Status struct {
 	Deployed     time.Time         `json:"deployed"`
 	Model        string            `json:"model_sha256"`
 	ModelBytes   int64             `json:"model_bytes"`
+	Functions    []string          `json:"functions,omitempty"` // of a chain
 	LatencyMS    float64           `json:"latency_ms"`
 	Percentile   float64           `json:"percentile"`
 	MaxBatch     int               `json:"max_batch"`

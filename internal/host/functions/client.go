@@ -108,6 +108,15 @@ func (c *Client) Deploy(ctx context.Context, name, model string, d Deployment) (
 	if err != nil {
 		return s, err
 	}
+	return c.put(ctx, name, d)
+}
+
+// DeployChain deploys the text of a chain.yaml.
+func (c *Client) DeployChain(ctx context.Context, name, text string, timeoutMS float64) (Status, error) {
+	return c.put(ctx, name, Deployment{Chain: text, TimeoutMS: timeoutMS})
+}
+
+func (c *Client) put(ctx context.Context, name string, d Deployment) (s Status, err error) {
 	body, err := json.Marshal(d)
 	if err != nil {
 		return s, err

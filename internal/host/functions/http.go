@@ -139,7 +139,7 @@ func (h *handler) deploy(w http.ResponseWriter, r *http.Request) (any, error) {
 
 // inBackground begins a deployment that goes on without the client, and answers 202 with how far it is.
 func (h *handler) inBackground(w http.ResponseWriter, r *http.Request, name string, d *Deployment) (any, error) {
-	if _, err := d.record(name); err != nil {
+	if err := d.check(name); err != nil {
 		return nil, err
 	}
 	ctx := context.WithoutCancel(r.Context()) // it ends with its timeout, Cancel or Close

@@ -111,6 +111,7 @@ type Manager struct {
 
 	changing chan struct{} // of capacity 1: holds a token while the spec is being changed
 	underway *underway
+	chains   Chains // nil where there are none
 
 	mu              sync.Mutex
 	spec            *serving.Spec
@@ -484,9 +485,18 @@ func (m *Manager) Cancel(ctx context.Context, name string) (bool, error) {
 func (m *Manager) Close() { m.underway.close() }
 
 func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error {
+	if err := d.check(name); err != nil {
+		return err
+	}
+	if d.Chain != "" {
+		return m.deployChain(ctx, name, d)
+	}
 	x, err := d.record(name)
 	if err != nil {
 		return err
+	}
+	if _, chain := m.chain(name); chain {
+		return oip.Errorf(oip.Invalid, "name", "%q is a chain: give the function another name", name)
 	}
 	if m.configuredApp(name) != serving.None {
 		return oip.Errorf(oip.Invalid, "name",
@@ -546,6 +556,13 @@ func (m *Manager) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if s, chain := m.chain(name); chain {
+		if err := m.chains.Delete(ctx, name); err != nil {
+			return err
+		}
+		m.log.add(name, "delete", fmt.Sprintf("version %d", s.Version))
+		return nil
+	}
 	return m.change(ctx, func() error {
 		m.mu.Lock()
 		l := m.live[name]
@@ -599,6 +616,12 @@ func (m *Manager) List() []Status {
 	for k := range all {
 		out[k] = m.status(&all[k])
 	}
+	if m.chains != nil {
+		for _, s := range m.chains.List() {
+			s.Deploying, s.LastFailure = m.underway.of(s.Name)
+			out = append(out, s)
+		}
+	}
 	for _, name := range m.underway.names() {
 		if !slices.ContainsFunc(out, func(s Status) bool { return s.Name == name }) {
 			if p, _ := m.underway.of(name); p != nil {
@@ -622,6 +645,9 @@ func (m *Manager) Get(name string) (Status, error) {
 	m.mu.Unlock()
 	if l != nil {
 		return m.status(l), nil
+	}
+	if s, chain := m.chain(name); chain {
+		return s, nil
 	}
 	p, failed := m.underway.of(name)
 	switch {
@@ -665,6 +691,9 @@ func (m *Manager) Logs(name string, after uint64, limit int) ([]Event, error) {
 	m.mu.Lock()
 	open := m.live[name] != nil
 	m.mu.Unlock()
+	if _, chain := m.chain(name); chain {
+		open = true
+	}
 	if !known && !open {
 		return nil, unknown(name)
 	}

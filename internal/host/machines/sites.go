@@ -87,7 +87,7 @@ func (f *Fleet) partSite(d serving.DeviceTypeID) (s Site, why string) {
 			s.Variants = append(s.Variants, serving.VariantID(v))
 		}
 	}
-	if len(s.Variants) == 0 {
+	if len(s.Variants) == 0 && len(spec.Variants) > 0 {
 		return s, "its memory holds no variant"
 	}
 	return s, ""

@@ -29,6 +29,7 @@ import (
 // the server, and new versions take the place of old ones once they are ready. One change is made at a time.
 type catalog struct {
 	base    *host.Profiled // what the server began with
+	root    string         // the repository's folder
 	run     *machines.Backends
 	service *service
 	manager *functions.Manager // has the spec
@@ -70,7 +71,7 @@ func newCatalog(p *host.Profiled, run *machines.Backends, s *service, m *functio
 		return nil
 	}
 	c := &catalog{base: p, run: run, service: s, manager: m, refiner: r, log: log,
-		entries: make(map[string]*catalogEntry), file: p.Whole()}
+		root: p.File().Path(p.File().Models.Repository), entries: make(map[string]*catalogEntry), file: p.Whole()}
 	for _, m := range s.Models() {
 		e := &catalogEntry{model: m, parts: partsOf(p.Whole(), m.Name), written: c.written(m.Name)}
 		for _, x := range m.All() {
@@ -128,7 +129,7 @@ func (c *catalog) written(name string) []config.App {
 }
 
 func (c *catalog) open() (*repository.Repository, error) {
-	return repository.Open(c.base.File().Path(c.base.File().Models.Repository))
+	return repository.Open(c.root)
 }
 
 // partsOf lists the models of the repository that a model of a file is made of: the folder of an ensemble among them.

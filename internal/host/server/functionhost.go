@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-serving/sluice/internal/host"
 	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/host/machines"
+	"github.com/sluice-serving/sluice/internal/host/store"
 	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/internal/runtime/onnx"
 	"github.com/sluice-serving/sluice/internal/runtime/openinference"
@@ -33,7 +34,8 @@ type functionHost struct {
 	run      *machines.Backends
 	log      *slog.Logger
 	manager  *functions.Manager
-	refines  bool // predicted latencies are measured later
+	kept     *store.Functions // nil where nothing is deployed
+	refines  bool             // predicted latencies are measured later
 
 	service  *service                 // once there is one
 	restored []functions.Live         // until then

@@ -53,7 +53,8 @@ func (s *Server) restoreFunctions(ctx context.Context, p *host.Profiled, run *ma
 func (s *Server) newFunctionHost(ctx context.Context, p *host.Profiled, kept *store.Functions,
 	run *machines.Backends) (*functionHost, error) {
 	h := &functionHost{
-		profiled: p, run: run, log: s.log, refines: !p.System().Options.Learn, models: make(map[string]*server.Model),
+		profiled: p, run: run, kept: kept, log: s.log, refines: !p.System().Options.Learn,
+		models: make(map[string]*server.Model),
 	}
 	c, err := functionsConfig(p, kept, run, h)
 	if err != nil {

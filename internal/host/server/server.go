@@ -212,6 +212,9 @@ func (s *Server) Serve(ctx context.Context) error {
 			}
 		})
 	}
+	if s.service.chains != nil {
+		help("chains of functions", func() { s.service.chains.begin(refining) })
+	}
 	if shadow := s.service.shadow; shadow != nil {
 		help("comparison of answers", func() { shadow.run(refining) })
 	}

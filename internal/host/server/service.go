@@ -34,6 +34,7 @@ type service struct {
 	planning sync.Mutex // held while a plan is made
 
 	catalog *catalog // nil where models stay as they are; set once
+	chains  *chains  // nil where there can be none; set once
 	refiner *refiner // set once
 
 	readiness readiness

@@ -150,6 +150,12 @@ func (s *Server) openCatalog(run *machines.Backends) error {
 	if s.service.catalog != nil {
 		s.onRelease(s.service.catalog.close)
 	}
+	if s.functions != nil && run.Local != nil {
+		s.service.chains = newChains(&catalog{
+			base: s.planned.Profiled, run: run, service: s.service, manager: m, refiner: s.refiner, log: s.log,
+		}, s.functions.kept)
+		m.SetChains(s.service.chains)
+	}
 	return nil
 }
 

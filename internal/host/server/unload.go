@@ -62,8 +62,11 @@ func (s *service) mayChange() error {
 	return nil
 }
 
-// isDeployed reports whether a model is a function.
+// isDeployed reports whether a model is a function, or a chain of them.
 func (s *service) isDeployed(name string) bool {
+	if s.chains.has(name) {
+		return true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.deployed, func(m *server.Model) bool { return m.Name == name })

@@ -1,0 +1,92 @@
+package functions
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sluice-serving/sluice/internal/api/oip"
+	"github.com/sluice-serving/sluice/internal/host/store"
+	"github.com/sluice-serving/sluice/internal/models/repository"
+	"github.com/sluice-serving/sluice/serving"
+)
+
+// Chains serves chains of functions: several under one name and one objective.
+type Chains interface {
+	// Deploy serves a chain, which is kept, in the place of an earlier version. It returns its record once it is ready.
+	// functions has all that are deployed, by name.
+	Deploy(ctx context.Context, name, text string, functions map[string]store.Function) (*store.Chain, error)
+	// Delete ends a chain.
+	Delete(ctx context.Context, name string) error
+	// List returns all chains.
+	List() []Status
+}
+
+// SetChains has chains be deployed. It is called once, before the first deployment.
+func (m *Manager) SetChains(c Chains) { m.chains = c }
+
+// chain returns a chain as clients see it.
+func (m *Manager) chain(name string) (Status, bool) {
+	if m.chains == nil {
+		return Status{}, false
+	}
+	all := m.chains.List()
+	at := slices.IndexFunc(all, func(s Status) bool { return s.Name == name })
+	if at < 0 {
+		return Status{}, false
+	}
+	s := all[at]
+	s.Deploying, s.LastFailure = m.underway.of(name)
+	return s, true
+}
+
+// check returns what is wrong with a deployment.
+func (d *Deployment) check(name string) error {
+	if d.Chain == "" {
+		_, err := d.record(name)
+		return err
+	}
+	if err := repository.CheckName(name); err != nil || len(name) > 200 {
+		return oip.Errorf(oip.Invalid, "name", "%.80q cannot be a chain's name: want at most 200 bytes that can be a "+
+			"file's name", name)
+	}
+	if !(d.TimeoutMS >= 0 && d.TimeoutMS <= maxMS) {
+		return oip.Errorf(oip.Invalid, "timeout_ms", "is %v, want 0 for %v, or up to %d", d.TimeoutMS, DefaultTimeout,
+			maxMS)
+	}
+	if d.Model != "" {
+		return oip.Errorf(oip.Invalid, "model_sha256", "belongs to a function, and this is a chain of them")
+	}
+	return nil
+}
+
+func (m *Manager) deployChain(ctx context.Context, name string, d *Deployment) error {
+	if m.chains == nil {
+		return oip.Errorf(oip.Unsupported, "chain", "this server runs no chains: its models do not run in its process")
+	}
+	m.mu.Lock()
+	all := make(map[string]store.Function, len(m.live))
+	for n, l := range m.live {
+		all[n] = l.Function
+	}
+	m.mu.Unlock()
+	if _, there := all[name]; there || m.configuredApp(name) != serving.None {
+		return oip.Errorf(oip.Invalid, "name", "%q is a function, or an app of the server's configuration: give the "+
+			"chain another name", name)
+	}
+	c, err := m.chains.Deploy(ctx, name, d.Chain, all)
+	if err == nil {
+		m.log.add(name, "deploy", chainText(c))
+	}
+	return err
+}
+
+// chainText says what a version of a chain is made of.
+func chainText(c *store.Chain) string {
+	text := fmt.Sprintf("version %d of", c.Version)
+	for _, f := range slices.Sorted(maps.Keys(c.Models)) {
+		text += fmt.Sprintf(" %s (%.12s)", f, c.Models[f].SHA256)
+	}
+	return text
+}
