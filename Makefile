@@ -80,10 +80,10 @@ kube-faults: tools setup ## have things go wrong in a cluster under 1,000 querie
 	  GOFLAGS=-buildvcs=false $(GO) test -count=1 -timeout 1h -run 'TestFaults$$' -v ./e2e
 
 .PHONY: kube-scenarios
-kube-scenarios: tools setup ## have plans change in a cluster under load: demand, budget, machines, apps, fleets (as root, ten minutes)
+kube-scenarios: tools setup ## have plans change in a cluster under load: demand, budget, machines, apps, fleets, a function (as root, ten minutes)
 	$(call say,plans that change)
 	cd operator && KUBEBUILDER_ASSETS=$$(../scripts/kube-tools.sh) SLUICE_CLUSTER=must SLUICE_LONG=1 CGO_ENABLED=0 \
-	  GOFLAGS=-buildvcs=false $(GO) test -count=1 -timeout 1h -run TestScenarios -v ./e2e
+	  GOFLAGS=-buildvcs=false $(GO) test -count=1 -timeout 1h -run 'TestScenarios|TestFunctionOnAFleet' -v ./e2e
 
 .PHONY: kube-cost
 kube-cost: tools setup ## serve a day of a trace in minutes on rented machines in a cluster, beside the simulator (as root, ten minutes)

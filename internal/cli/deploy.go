@@ -22,11 +22,14 @@ Sends the model that a fn.yaml names to a running server, which checks it, measu
 store and serves it under the function's name. Deployed again, a name gets a new version: it is warm before the
 old one goes, and queries are answered all the time. The command returns when the new version answers, or when
 the server has decided that no instance is needed yet. Interrupted, it takes the deployment back. A file with
-stages is a chain of deployed functions under one name (docs/functions.md). Exit status:
+stages is a chain of deployed functions under one name (docs/functions.md). With --fleet the function becomes an
+InferenceApp of a fleet on Kubernetes, and list, logs and delete take --fleet, too. Exit status:
 0 it answers, 1 the server refused it, 3 the fn.yaml or the server's configuration is wrong, 5 it is kept and
 does not answer in time, 6 the server did not answer.`,
 		examples: "sluice deploy --template > fn.yaml\nsluice deploy -f fn.yaml\n" +
-			"sluice deploy --chain-template > chain.yaml\nsluice deploy -f fn.yaml --admin " +
+			"sluice deploy --chain-template > chain.yaml\n" +
+			"sluice deploy -f fn.yaml --fleet default --uri pvc://models/classify.onnx\n" +
+			"sluice deploy -f fn.yaml --admin " +
 			"127.0.0.1:9002 --token-file /srv/functions/admin.token",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			file := fs.String("f", "fn.yaml", "function `file`")
@@ -39,6 +42,9 @@ does not answer in time, 6 the server did not answer.`,
 			limit := fs.Duration("timeout", functions.DefaultTimeout,
 				"how long the server may measure and plan before it gives the deployment up, a `duration`")
 			asJSON := fs.Bool("json", false, "print the function as JSON")
+			uri := fs.String("uri", "", "with --fleet: where its machines find the model's file, as pvc://CLAIM/PATH, "+
+				"https://HOST/PATH, s3://BUCKET/PATH or file:///PATH in their image; a `place`")
+			on := fleetFlags(fs)
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
@@ -56,7 +62,7 @@ does not answer in time, 6 the server did not answer.`,
 				if err != nil {
 					return err
 				}
-				if config.IsChain(text) {
+				if config.IsChain(text) && on.name == "" {
 					return deployChain(e, client, text, *file, *timeout, *limit, *asJSON)
 				}
 				fn, err := config.ParseFunction(text, *file)
@@ -65,6 +71,9 @@ does not answer in time, 6 the server did not answer.`,
 				}
 				if _, err := os.Stat(fn.Model); err != nil {
 					return fault.Errorf(fault.Config, "%s: model: %v", *file, err)
+				}
+				if on.name != "" {
+					return on.deploy(e, fn, *uri, *timeout, *asJSON)
 				}
 				c, err := client(e)
 				if err != nil {

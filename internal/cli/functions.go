@@ -22,13 +22,17 @@ func listCommand() command {
 Shows every function with its version, how it stands and its objective. A function is ready, starting, idle (it
 has no instance and gets one when it is called), planning (its instances are being decided on) or failing. Exit
 status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
-		examples: "sluice list\nsluice list --json --admin 127.0.0.1:9002",
+		examples: "sluice list\nsluice list --json --admin 127.0.0.1:9002\nsluice list --fleet default",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			asJSON := fs.Bool("json", false, "print JSON instead of a table")
+			on := fleetFlags(fs)
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) > 0 {
 					return fault.Errorf(fault.Usage, "%q is not understood", args)
+				}
+				if on.name != "" {
+					return on.list(e, *asJSON)
 				}
 				c, err := client(e)
 				if err != nil {
@@ -99,10 +103,14 @@ refused, 3 the server's configuration is wrong, 6 the server did not answer.`,
 			most := fs.Int("n", 100, "`number` of events, at most")
 			follow := fs.Bool("follow", false, "go on with what happens from now on")
 			asJSON := fs.Bool("json", false, "print JSON, an event a line")
+			on := fleetFlags(fs)
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) != 1 || *most < 1 {
 					return fault.Errorf(fault.Usage, "name one function, and at least one event")
+				}
+				if on.name != "" {
+					return on.logs(e, args[0], *most, *asJSON)
 				}
 				c, err := client(e)
 				if err != nil {
@@ -161,10 +169,14 @@ server's configuration is wrong, 6 the server did not answer.`,
 			missing := fs.Bool("missing-ok", false, "a function that is not there is no error")
 			deployment := fs.Bool("deployment", false,
 				"cancel the deployment of it that is under way, and leave what was deployed before")
+			on := fleetFlags(fs)
 			client := clientFlags(fs)
 			return func(e *Env, args []string) error {
 				if len(args) != 1 {
 					return fault.Errorf(fault.Usage, "name one function")
+				}
+				if on.name != "" {
+					return on.remove(e, args[0], *missing)
 				}
 				c, err := client(e)
 				if err != nil {

@@ -125,7 +125,7 @@ func (e *exporter) profiles() error {
 	return nil
 }
 
-func (e *exporter) meta(name string) Meta { return Meta{name, e.how.Namespace} }
+func (e *exporter) meta(name string) Meta { return Meta{Name: name, Namespace: e.how.Namespace} }
 
 // lost is leave with the line of a setting, or of the first one in it.
 func (e *exporter) lost(path, format string, args ...any) {

@@ -7,6 +7,12 @@ const apiVersion = "sluice.dev/v1alpha1"
 type Meta struct {
 	Name      string `yaml:"name"`
 	Namespace string `yaml:"namespace,omitempty"`
+	Labels    Labels `yaml:"labels,omitempty"`
+}
+
+// Labels are those that resources are found by.
+type Labels struct {
+	Function string `yaml:"sluice.dev/function,omitempty"` // LabelFunction
 }
 
 // Resource is a resource of any kind.

@@ -65,7 +65,8 @@ func ImportKServe(text []byte, how Importing) (*List, error) {
 			MinInstances: s.Least, MaxInstances: s.Most}
 		v := config.Variant{Name: s.Name, MaxBatch: s.MaxBatch}
 		variants := []*yaml.Node{object(field{"", &v}, field{"model", model{URI: s.URI}})}
-		list.add("InferenceApp", Meta{s.Name, s.Namespace}, object(field{"fleet", how.Fleet}, field{"", &a},
+		meta := Meta{Name: s.Name, Namespace: s.Namespace}
+		list.add("InferenceApp", meta, object(field{"fleet", how.Fleet}, field{"", &a},
 			field{"variants", variants}))
 	}
 	return list.sorted(), nil
