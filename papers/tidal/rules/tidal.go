@@ -122,6 +122,10 @@ func (o *Tidal) Route(v *route.View) {
 			s.serveLate(v, &pool, i)
 			continue
 		}
+		if b == nil && last < 0 {
+			s.idle = slices.Delete(s.idle, 0, 1) // it has none of the variants that are fast enough; others may
+			continue
+		}
 		if b == nil {
 			return
 		}
@@ -289,7 +293,8 @@ func (s *tidalStage) collect(v *route.View, plain bool) {
 
 func needsOwnBatch(t *fleet.Task) bool { return t.Constrained() || t.Items() != 1 }
 
-// choose returns the best batch for an idle instance and the index of its oldest query, or nil to let all wait.
+// choose returns the best batch for an idle instance and the index of its oldest query; nil to let all wait, with the
+// index -1 where the instance can run no batch in time.
 func (s *tidalStage) choose(v *route.View, t *poolState, i *fleet.Instance) (*poolBatch, int) {
 	n := len(s.waiting)
 	if n == 0 {
@@ -341,7 +346,10 @@ func (s *tidalStage) choose(v *route.View, t *poolState, i *fleet.Instance) (*po
 			best, most, last = b, worth, fits-1
 		}
 	}
-	if best == nil || most > 0 {
+	if best == nil {
+		return nil, -1
+	}
+	if most > 0 {
 		return best, last
 	}
 	// The rule is called again when the next batch ends, or a query arrives.
