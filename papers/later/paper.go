@@ -1,7 +1,8 @@
-// Package later holds the headline claims of systems published since the five papers: Loki, Symphony, SuperServe and
-// PARD. Their texts could not be read, so no figure of theirs is repeated. Each claim is tried in a world of ours with
-// models of ours: round numbers of the size that such models have; Loki's claims are tried with its authors' models,
-// too. The published number stands beside what is measured, and says no more than which way a result should lie.
+// Package later holds the headline claims of systems published since the five papers: Loki, IPA, Symphony, SuperServe
+// and PARD. Their texts could not be read, so no figure of theirs is repeated. Each claim is tried in a world of ours
+// with models of ours: round numbers of the size that such models have; Loki's claims are tried with its authors'
+// models, too. The published number stands beside what is measured, and says no more than which way a result should
+// lie.
 package later
 
 import (
@@ -15,13 +16,15 @@ import (
 )
 
 var study = reproduce.Study[*runner]{
-	Name: "later", Title: "Later systems: the claims of Loki, Symphony, SuperServe and PARD in worlds of ours",
+	Name: "later", Title: "Later systems: the claims of Loki, IPA, Symphony, SuperServe and PARD in worlds of ours",
 	New: func(q reproduce.Request) (*runner, error) { return newRunner(q), nil },
 	Figures: []reproduce.Declaration[*runner]{
 		{Name: "L1", Declare: lokiCapacity,
 			Doc: "Loki: what a fixed cluster carries with accuracy scaling and without; the authors' models too"},
 		{Name: "L2", Declare: lokiDay,
 			Doc: "Loki: violations, accuracy and machines along a day's load, also with the authors' models"},
+		{Name: "I1", Declare: ipaBursts,
+			Doc: "IPA: accuracy and machines along bursts, beside cost alone and accuracy alone (modelled times)"},
 		{Name: "S1", Declare: symphonyGoodput,
 			Doc: "Symphony: goodput of deferred and of eager dispatch, by number of models (modelled models)"},
 		{Name: "S2", Declare: symphonyMachines,
