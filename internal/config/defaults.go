@@ -17,8 +17,10 @@ const (
 
 // Defaults that other packages use.
 const (
-	// DefaultQueueLimit is how many queries of an app may wait.
+	// DefaultQueueLimit is how many queries of an app may wait whose demand nobody says.
 	DefaultQueueLimit = 1000
+	// maxQueueLimit is the largest that a file may say.
+	maxQueueLimit = 1 << 30
 	// DefaultHTTP is where HTTP is answered.
 	DefaultHTTP = ":8000"
 	// DefaultGRPC is where gRPC is answered.
@@ -80,6 +82,7 @@ func (a *App) defaults(f *File, path string) {
 		late = "serve-late" // an objective that nobody asked for gives no query up
 	}
 	orText(f, &a.Late, late, path+".late")
+	orInt(f, &a.QueueLimit, a.queueLimit(), path+".queue_limit")
 	for _, s := range f.stages(a, path) {
 		if s.Function != "" {
 			continue
@@ -102,6 +105,14 @@ func (a *App) defaults(f *File, path string) {
 			a.Stages[i].Stateful = ops.Stateful(a.Stages[i].Function)
 		}
 	}
+}
+
+// queueLimit is how many queries may wait where the file does not say.
+func (a *App) queueLimit() int {
+	if within := 2 * a.Demand * time.Duration(a.SLO.Latency).Seconds(); within > DefaultQueueLimit {
+		return int(min(within, maxQueueLimit))
+	}
+	return DefaultQueueLimit // also where the demand is no number
 }
 
 func orInt(f *File, v *int, d int, path string) {

@@ -85,3 +85,22 @@ func TestDeclaredDefaultsAgree(t *testing.T) {
 		}
 	}
 }
+
+// Where the file says no queue_limit, one that demands much has room for twice what comes within its objective.
+func TestQueueLimitFollowsTheDemand(t *testing.T) {
+	for _, x := range []struct {
+		more string
+		want int
+	}{
+		{"", DefaultQueueLimit}, {"demand: 10, ", DefaultQueueLimit}, {"demand: 50000, ", 5000},
+		{"demand: 50000, queue_limit: 7, ", 7},
+	} {
+		f, err := Parse([]byte(strings.Replace(small, "slo:", x.more+"slo:", 1)), "sluice.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := f.Apps[0].QueueLimit; got != x.want {
+			t.Errorf("%q: %d, want %d", x.more, got, x.want)
+		}
+	}
+}

@@ -267,8 +267,9 @@ type App struct {
 	// each.
 	Items Items `yaml:"items"`
 	// QueueLimit is how many queries may wait before new ones are refused. No more can wait in vain than come within
-	// the objective: an app of 10,000 queries/s with an objective of 2s needs 20,000.
-	QueueLimit int `yaml:"queue_limit" default:"1000" range:"1..1073741824"`
+	// the objective: an app of 10,000 queries/s with an objective of 2s needs 20,000. Default: 1000, or twice what
+	// comes of demand within the objective where that is more.
+	QueueLimit int `yaml:"queue_limit" range:"1..1073741824"`
 	// Queue sets further limits of the queue of an app of one stage. Default: none.
 	Queue *Queue `yaml:"queue"`
 	// System serves this app. Default: the file's.
