@@ -108,7 +108,7 @@ func TestOpenTranslatesEveryTable(t *testing.T) {
 		"Spec": true, "Snapshot": true, "Beliefs": true, "Prices": true, "Known": true, "Planner": true,
 		"Instances": true, "Prefer": true, "Policies": true, "Values": true, "Sharing": true, "Shortage": true,
 		"Loads": true, "Forecast": true, "Bound": true, "Gap": true, "Proven": true, "Trials": true, "Choice": true,
-		"BoundsCost": true,
+		"BoundsCost": true, "Experience": true,
 	}
 	// tables fills every table with entries 1 to n.
 	tables := func(x reflect.Value, n int) {
