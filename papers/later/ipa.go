@@ -44,8 +44,9 @@ func video() *setting {
 	}
 }
 
-// ipaWeights are weights of accuracy: the authors' own, and two with which the program knows one side alone. Those stand
-// for systems that scale and batch one variant, the cheapest or the most accurate (FA2 in the abstract's comparison).
+// ipaWeights are weights of accuracy: the authors' own, and two with which the program knows one side alone. Those
+// stand for systems that scale and batch one variant, the cheapest or the most accurate (FA2 in the abstract's
+// comparison).
 var ipaWeights = []struct {
 	name   string
 	weight float64 // 0: the system's own
