@@ -674,6 +674,10 @@ type Tenant struct {
 	Rate float64 `yaml:"rate" range:"0..1e9" resource:"rate,whole"`
 	// Burst is how many queries may come at once beyond rate. Default: those of a second.
 	Burst int `yaml:"burst" range:"0..1000000000"`
+	// Work is the most items times length that are taken of it in a second: pictures of one size count as their number,
+	// texts as their tokens. A query beyond it is answered with 429; a large one is taken while some is left, and the
+	// next ones wait for longer. Default: not limited.
+	Work float64 `yaml:"work" range:"0..1e15"`
 	// Concurrency is how many of its queries may be under way at once. Default: not limited.
 	Concurrency int `yaml:"concurrency" range:"0.." resource:"concurrency"`
 	// Timeout is the longest timeout that counts of its queries. Default: not limited.

@@ -16,12 +16,13 @@ const (
 	Forbidden              // it lacks the role
 	TooFast                // beyond its tenant's rate
 	TooManyAtOnce          // beyond its tenant's concurrency
+	TooMuchWork            // beyond its tenant's work
 	TooManyPlaces          // few connections are left, and its tenant holds more than its part
 	reasons
 )
 
 var reasonNames = [reasons]string{"admitted", "unauthenticated", "forbidden", "rate", "concurrency",
-	"connections"}
+	"work", "connections"}
 
 // String returns the reason's name in metrics.
 func (r Reason) String() string { return reasonNames[r] }
@@ -176,6 +177,21 @@ func (g *Gate) Admit(c *Caller) (q Quota, leave func(), err error) {
 		return t.quota(now), nil, &Error{Reason: why, Text: text, Retry: retry}
 	}
 	return t.quota(now), t.left, nil
+}
+
+// Spend counts the work of an admitted query of a caller, in items times length, or returns an *Error.
+func (g *Gate) Spend(c *Caller, work float64) error {
+	t := g.tenants[c.Tenant]
+	if t.Work <= 0 {
+		return nil
+	}
+	retry := t.spend(time.Now(), work)
+	if retry == 0 {
+		return nil
+	}
+	g.counts[c.Tenant][TooMuchWork].Add(1)
+	return &Error{Reason: TooMuchWork, Retry: retry, Text: fmt.Sprintf("tenant %s sends more than %g items times "+
+		"length in a second", t.Name, t.Work)}
 }
 
 // Crowds returns the refusal of a caller whose tenant holds more than its part of the connections.

@@ -2,6 +2,7 @@ package access
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ type Tenant struct {
 	Weight      float64 // of its part of connections and memory; 0 is 1
 	Rate        float64 // queries/s
 	Burst       int     // queries at once beyond Rate; 0 means one second's worth
+	Work        float64 // items times length in a second
 	Concurrency int     // queries under way at once
 	// MaxTimeout is the longest timeout of a query; longer ones count as this.
 	MaxTimeout time.Duration
@@ -30,10 +32,14 @@ type tenant struct {
 	bucket *rate.Limiter // nil for no limit
 	active atomic.Int64
 	left   func() // leave, made once
+
+	mu     sync.Mutex
+	credit float64   // of Work: what may be spent at since, a second's worth at most; below 0 after a large query
+	since  time.Time // of credit
 }
 
 func newTenant(t Tenant) *tenant {
-	out := &tenant{Tenant: t}
+	out := &tenant{Tenant: t, credit: t.Work}
 	out.left = out.leave
 	if t.Rate > 0 {
 		if out.Burst <= 0 {
@@ -75,6 +81,22 @@ func (t *tenant) admit(now time.Time) (why Reason, retry time.Duration) {
 		return TooFast, max(time.Duration((1-left)/t.Rate*float64(time.Second)), time.Millisecond)
 	}
 	return Admitted, 0
+}
+
+// spend takes work off what the tenant may do in a second, or says when there is some left again. A query of more than
+// a second's work is taken all the same: what comes after it waits for longer.
+func (t *tenant) spend(now time.Time, work float64) (retry time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.since.IsZero() {
+		t.credit = min(t.credit+t.Work*now.Sub(t.since).Seconds(), t.Work)
+	}
+	t.since = now
+	if t.credit <= 0 {
+		return max(time.Duration(-t.credit/t.Work*float64(time.Second)), time.Millisecond)
+	}
+	t.credit -= work
+	return 0
 }
 
 func (t *tenant) leave() { t.active.Add(-1) }

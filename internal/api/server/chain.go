@@ -67,6 +67,9 @@ func sameTensor(a, b tensor.Spec) bool {
 // ofTenant has a query, and its stream, belong to its caller's tenant, within that tenant's limits.
 func (s *Server) ofTenant(ctx context.Context, q *dataplane.Request, next Infer) (*dataplane.Response, error) {
 	if c := callerOf(ctx); c != nil && c.Tenant > 0 {
+		if err := s.config.Gate.Spend(c, float64(q.Items)*float64(max(q.Length, 1))); err != nil {
+			return nil, err
+		}
 		t := s.config.Gate.Tenant(c)
 		q.Tenant, q.Owner = int32(c.Tenant), t.Name
 		if t.MaxTimeout > 0 {

@@ -267,6 +267,27 @@ func TestQuotas(t *testing.T) {
 	}
 }
 
+// A tenant beyond its work reads 429 and when to come again, over HTTP and gRPC.
+func TestWorkQuota(t *testing.T) {
+	s := startTenanted(t, access.Tenant{Name: "shop", Work: 1e-3}, access.Tenant{Name: "lab"})
+	header := []string{"Authorization", "Bearer " + s.key["shop"]}
+	if status, _, body := s.do(t, "POST", model+"/infer", two, header...); status != 200 {
+		t.Fatalf("%d %s", status, body)
+	}
+	status, h, body := s.do(t, "POST", model+"/infer", two, header...)
+	if status != 429 || h.Get("Retry-After") == "" || !strings.Contains(body, "items times length") {
+		t.Errorf("%d %v %s", status, h, body)
+	}
+	var trailer metadata.MD
+	if _, err := s.client(t).ModelInfer(s.as("shop"), inferMessage(), grpc.Trailer(&trailer)); httpStatus(err) != 429 ||
+		len(trailer["retry-after-ms"]) != 1 {
+		t.Errorf("%v %v", err, trailer)
+	}
+	if got := s.get(t, "POST", model+"/infer", two, "lab"); got != 200 {
+		t.Errorf("another tenant reads %d", got)
+	}
+}
+
 // What changes something is written down with who did it and how it ended, and no secret is.
 func TestAudit(t *testing.T) {
 	s := startTenanted(t, shops...)

@@ -170,7 +170,7 @@ func (s *Server) tokens(j *config.JWT, number func(string) (int, bool)) (access.
 func accessTenants(f *config.File) (out []access.Tenant) {
 	for _, t := range f.Tenants {
 		out = append(out, access.Tenant{
-			Name: t.Name, Weight: t.Weight, Rate: t.Rate, Burst: t.Burst, Concurrency: t.Concurrency,
+			Name: t.Name, Weight: t.Weight, Rate: t.Rate, Burst: t.Burst, Work: t.Work, Concurrency: t.Concurrency,
 			MaxTimeout: time.Duration(t.Timeout), Priority: int32(t.Priority), SequenceRate: t.SequenceRate,
 		})
 	}

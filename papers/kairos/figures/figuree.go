@@ -38,9 +38,9 @@ type exploreRun struct {
 	byStep       []float64
 }
 
-// exploring adds runs of a system at a load, a part of what Kairos's pool carries.
-func (run *runner) exploring(system string, at setup, load float64) reproduce.Runs[*exploreRun] {
-	return reproduce.Add(run.Runner, fmt.Sprintf("%s while it serves, %v at %v", system, at, load),
+// exploring adds runs of a system at a load, a part of what Kairos's pool carries. fresh has it know no latency.
+func (run *runner) exploring(system string, at setup, load float64, fresh bool) reproduce.Runs[*exploreRun] {
+	return reproduce.Add(run.Runner, fmt.Sprintf("%s while it serves, %v at %v, fresh %v", system, at, load, fresh),
 		100*run.coarse.queries, run.Seeds, func(ctx context.Context, seed uint64) (*exploreRun, error) {
 			s, err := run.deployment(at)
 			if err != nil {
@@ -55,7 +55,7 @@ func (run *runner) exploring(system string, at setup, load float64) reproduce.Ru
 			if err != nil {
 				return nil, err
 			}
-			return s.serve(ctx, system, run.exploreSpan, load*carries.Rate, seed, false)
+			return s.serve(ctx, system, run.exploreSpan, load*carries.Rate, seed, fresh)
 		})
 }
 
@@ -112,7 +112,7 @@ func figureE(run *runner, f *reproduce.Sheet) error {
 			for _, load := range exploreLoads {
 				at := f.At("model", model, "sizes", z, "load", load)
 				for _, system := range []string{kairosRule, exploringRule} {
-					x := run.exploring(system, setup{model: model, sizes: z, qos: 1}, load)
+					x := run.exploring(system, setup{model: model, sizes: z, qos: 1}, load, false)
 					at.Row(system, "load", "queries/s", x.Each(func(r *exploreRun) float64 { return r.rate }))
 					at.Row(system, "late", "%", x.Each(func(r *exploreRun) float64 { return r.late }))
 					at.Row(system, "late in the last five minutes", "%",

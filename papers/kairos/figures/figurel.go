@@ -1,7 +1,6 @@
 package kairos
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/sluice-serving/sluice/papers/reproduce"
@@ -22,7 +21,7 @@ func figureL(run *runner, f *reproduce.Sheet) error {
 			if fresh {
 				name = "from nothing"
 			}
-			x := run.learning(m.name, fresh)
+			x := run.exploring(kairosRule, paperSetup(m.name), learnLoad, fresh)
 			at.Row(name, "late", "%", x.Each(func(r *exploreRun) float64 { return r.late }))
 			at.Row(name, "late in the last five minutes", "%",
 				x.Each(func(r *exploreRun) float64 { return r.ending }))
@@ -42,26 +41,4 @@ func figureL(run *runner, f *reproduce.Sheet) error {
 	f.Note("A quarter of an hour with Poisson arrivals, at 0.9 of what the pool carries that kairos chooses. A pool " +
 		"is there 30 s after it was asked for.")
 	return nil
-}
-
-func (run *runner) learning(model string, fresh bool) reproduce.Runs[*exploreRun] {
-	name := fmt.Sprintf("%s at %v of %s, from nothing %v", kairosRule, learnLoad, model, fresh)
-	return reproduce.Add(run.Runner, name,
-		100*run.coarse.queries, run.Seeds, func(ctx context.Context, seed uint64) (*exploreRun, error) {
-			s, err := run.deployment(paperSetup(model))
-			if err != nil {
-				return nil, err
-			}
-			p, err := s.chosenPool(budget)
-			if err != nil {
-				return nil, err
-			}
-			carries, err := run.measure(ctx, trial{
-				setup: s.setup, pool: p, system: kairosRule, arrivals: poisson,
-			}, run.chosen, seed)
-			if err != nil {
-				return nil, err
-			}
-			return s.serve(ctx, kairosRule, run.exploreSpan, learnLoad*carries.Rate, seed, fresh)
-		})
 }
