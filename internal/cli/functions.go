@@ -56,13 +56,21 @@ status: 0 done, 1 the server refused, 3 the server's configuration is wrong, 6 t
 					slo := fmt.Sprintf("p%g %v", s.Percentile, time.Duration(s.LatencyMS*1e6))
 					rows = append(rows, []string{
 						s.Name, strconv.Itoa(s.Version), s.State, strconv.Itoa(s.Instances), slo,
-						strconv.Itoa(s.MaxBatch), latencyOf(&s), modelOf(&s), s.Deployed.Local().Format(time.DateTime),
+						batchOf(&s), latencyOf(&s), modelOf(&s), s.Deployed.Local().Format(time.DateTime),
 					})
 				}
 				return columns(e.Stdout, "lrlrlrlll", rows)
 			}
 		},
 	}
+}
+
+// batchOf is the largest batch of a function; a chain has one for each stage.
+func batchOf(s *functions.Status) string {
+	if len(s.Functions) > 0 {
+		return "-"
+	}
+	return strconv.Itoa(s.MaxBatch)
 }
 
 // modelOf names the file of a function by its sum, or the functions of a chain.

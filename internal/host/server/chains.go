@@ -133,10 +133,7 @@ func (c *chains) Deploy(ctx context.Context, name, text string, deployed map[str
 	if err := c.kept.StageChain(&x.Chain); err != nil {
 		return nil, err
 	}
-	if err = c.serve(ctx, x); err == nil {
-		err = c.kept.PutChain(&x.Chain)
-	}
-	if err != nil {
+	if err := c.serve(ctx, x); err != nil {
 		_ = c.kept.DropChain(name, x.Version)
 		if was == nil {
 			c.blank.service.show(name, nil)
@@ -146,6 +143,10 @@ func (c *chains) Deploy(ctx context.Context, name, text string, deployed map[str
 	c.mu.Lock()
 	c.all[name] = x
 	c.mu.Unlock()
+	if err := c.kept.PutChain(&x.Chain); err != nil {
+		return nil, oip.Errorf(oip.Internal, "", "version %d of chain %q is served until the server ends: it cannot be "+
+			"kept: %v", x.Version, name, err)
+	}
 	return &x.Chain, nil
 }
 
