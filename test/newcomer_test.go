@@ -71,6 +71,54 @@ func TestAModelFileIsServedWithNothingWritten(t *testing.T) {
 	}
 }
 
+// A model gives more than an answer takes, as networks do that were exported with all their layers' outputs. The call
+// that the banner shows works, what is too large says how to ask for less, and an output may go into a file.
+func TestAModelOfManyOutputs(t *testing.T) {
+	needsONNX(t)
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	file := filepath.Join(dir, "layers.onnx")
+	const n = onnxmodel.Symbolic
+	if err := onnxmodel.NewGraph("layers").Input("x", onnxmodel.Float32, n, 1, 8, 8).
+		Node("Sigmoid", []string{"x"}, []string{"mask"}).Node("Add", []string{"x", "x"}, []string{"other"}).
+		Output("mask", onnxmodel.Float32, n, 1, 8, 8).Output("other", onnxmodel.Float32, n, 1, 8, 8).
+		Write(file); err != nil {
+		t.Fatal(err)
+	}
+	c := serve(t, file, "--http", "127.0.0.1:0", "--grpc", "off", "--admin", "off", "--output-limit", "400B")
+	until(t, func() bool { return get(c.url()+"/v2/health/ready") == 200 })
+	call := regexp.MustCompile(`sluice (infer layers .*)`).FindStringSubmatch(c.said.String())
+	if call == nil {
+		t.Fatalf("the banner shows no call:\n%s", c.said.String())
+	}
+	if status, out, errs := run(t.Context(), strings.Fields(call[1])...); status != 0 ||
+		!strings.Contains(out, `"name":"mask"`) || strings.Contains(out, "other") {
+		t.Errorf("%s: %d %s %s", call[0], status, out, errs)
+	}
+	if status, _, errs := run(t.Context(), "infer", "layers", "--url", c.url()); status == 0 ||
+		!strings.Contains(errs, "Name one with --output: mask, other") {
+		t.Errorf("all of them: %d %s", status, errs)
+	}
+	if status, _, errs := run(t.Context(), "infer", "layers", "--url", c.url(), "--output", "none"); status == 0 ||
+		!strings.Contains(errs, "there are mask, other") {
+		t.Errorf("none of them: %d %s", status, errs)
+	}
+	picture := filepath.Join(dir, "mask.png")
+	status, out, errs := run(t.Context(), "infer", "layers", "--url", c.url(), "--output", "mask="+picture)
+	if status != 0 || !strings.Contains(out, "mask: FP32 [1,1,8,8] is in "+picture) {
+		t.Errorf("into a file: %d %s %s", status, out, errs)
+	}
+	f, err := os.Open(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	img, err := png.Decode(f)
+	if err != nil || img.Bounds().Dx() != 8 || color.GrayModel.Convert(img.At(3, 3)) != (color.Gray{Y: 128}) {
+		t.Errorf("%v %v", img, err)
+	}
+}
+
 // A repository is served as it lies: versions side by side, a model that is told of sequences, what clients need to
 // know of its configuration. A model that cannot be served is named and left out.
 func TestARepositoryIsServedAsItLies(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,14 +32,18 @@ func inferCommand() command {
 		about: `
 VALUE is JSON ([[1, 2]], or one number or text), or @FILE: a picture (.png, .jpg), resized to the input's height and
 width with values in [0, 1], a tensor (.npy, .json), or else the raw bytes of the tensor. Inputs that are not given
-are zeros. Dimensions that may vary are 1, unless the value says otherwise.`,
+are zeros. Dimensions that may vary are 1, unless the value says otherwise. --output names an output, of several only
+those that are asked for come; with =FILE it is written into a file (.npy, .png of a picture, else its bytes) and not
+printed.`,
 		examples: "sluice infer digits --input image=@seven.png\nsluice infer adder --input a=[[1,2,3]] --input " +
-			"b=[[4,5,6]]",
+			"b=[[4,5,6]]\nsluice infer cutout --input image=@photo.jpg --output mask=mask.png",
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			base := fs.String("url", "http://localhost:8000", "`address` of the server")
 			version := fs.String("model-version", "", "`version` of the model; empty leaves the choice to the server")
 			var given inputValues
 			fs.Var(&given, "input", "an input, `NAME=VALUE`; may be given several times")
+			var asked outputNames
+			fs.Var(&asked, "output", "an output to have, `NAME` or NAME=FILE; may be given several times")
 			return func(e *Env, args []string) error {
 				if len(args) == 0 {
 					return fault.Errorf(fault.Usage, "say which app to call: infer APP")
@@ -48,7 +54,7 @@ are zeros. Dimensions that may vary are 1, unless the value says otherwise.`,
 				}
 				c := inferCall{base: serverURL(*base), app: args[0], version: *version,
 					token: e.Getenv("SLUICE_TOKEN")}
-				return c.run(e.Context, e.Stdout, given)
+				return c.run(e.Context, e.Stdout, given, asked)
 			}
 		},
 	}
@@ -69,6 +75,35 @@ func (v *inputValues) Set(s string) error {
 	return nil
 }
 
+// outputNames are NAME or NAME=FILE flags.
+type outputNames []string
+
+// String implements flag.Value.
+func (v *outputNames) String() string { return strings.Join(*v, " ") }
+
+// Set implements flag.Value.
+func (v *outputNames) Set(s string) error {
+	*v = append(*v, s)
+	return nil
+}
+
+// of returns what is asked for, and the files of outputs by name.
+func (v outputNames) of(outputs []string) (asked []oip.RequestedOutput, files map[string]string, err error) {
+	files = make(map[string]string)
+	for _, x := range v {
+		name, file, _ := strings.Cut(x, "=")
+		if len(outputs) > 0 && !slices.Contains(outputs, name) {
+			return nil, nil, fault.Errorf(fault.Usage, "there is no output %q: there are %s", name,
+				strings.Join(outputs, ", "))
+		}
+		asked = append(asked, oip.RequestedOutput{Name: name})
+		if file != "" {
+			files[name] = file
+		}
+	}
+	return asked, files, nil
+}
+
 // inferCall is one call of an app.
 type inferCall struct{ base, app, version, token string }
 
@@ -81,7 +116,7 @@ func (c *inferCall) path() string {
 }
 
 // run asks for the app's inputs, sends them and prints the outputs.
-func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues) error {
+func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues, names outputNames) error {
 	text, _, err := c.send(ctx, http.MethodGet, c.path(), nil, oip.NoBinary)
 	if err != nil {
 		return err
@@ -91,6 +126,7 @@ func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues) er
 			Name, Datatype string
 			Shape          []int64
 		}
+		Outputs []struct{ Name string }
 	}
 	if err := json.Unmarshal(text, &model); err != nil {
 		return fmt.Errorf("%s: %w", c.path(), err)
@@ -117,15 +153,33 @@ func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues) er
 		}
 		return fault.Errorf(fault.Usage, "app %q has no input %q: it takes %s", c.app, name, strings.Join(names, ", "))
 	}
+	var outputs []string
+	for _, x := range model.Outputs {
+		outputs = append(outputs, x.Name)
+	}
+	asked, files, err := names.of(outputs)
+	if err != nil {
+		return err
+	}
+	r.Outputs, r.BinaryOutputs = asked, len(files) > 0
 	body, head, err := oip.EncodeRESTRequest(r, true)
 	if err != nil {
 		return err
 	}
-	if text, head, err = c.send(ctx, http.MethodPost, c.path()+"/infer", body, head); err != nil {
+	text, head, err = c.send(ctx, http.MethodPost, c.path()+"/infer", body, head)
+	refused := (*refusedCall)(nil)
+	if errors.As(err, &refused) && refused.status == http.StatusRequestEntityTooLarge && len(asked) == 0 &&
+		len(outputs) > 1 {
+		return fmt.Errorf("%w. Name one with --output: %s", err, strings.Join(outputs, ", "))
+	}
+	if err != nil {
 		return err
 	}
 	answer, err := oip.DecodeRESTResponse(text, head)
 	if err != nil {
+		return err
+	}
+	if err := written(to, answer, files); err != nil || len(answer.Outputs) == 0 && len(files) > 0 {
 		return err
 	}
 	if text, _, err = oip.EncodeREST(answer, nil); err != nil {
@@ -134,6 +188,38 @@ func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues) er
 	_, err = fmt.Fprintf(to, "%s\n", text)
 	return err
 }
+
+// written writes outputs into files and takes them out of the answer.
+func written(to io.Writer, answer *oip.RESTResponse, files map[string]string) error {
+	var left []tensor.Tensor
+	for k := range answer.Outputs {
+		t := &answer.Outputs[k]
+		file := files[t.Name]
+		if file == "" {
+			left = append(left, *t)
+			continue
+		}
+		b, err := samples.Encode(file, t)
+		if err == nil {
+			err = os.WriteFile(file, b, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("output %q: %w", t.Name, err)
+		}
+		fmt.Fprintf(to, "%s: %s %v is in %s\n", t.Name, t.DType, tensor.Dims(t.Shape), file)
+	}
+	answer.Outputs = left
+	return nil
+}
+
+// refusedCall is the answer of a server that refuses.
+type refusedCall struct {
+	status int
+	text   string
+}
+
+// Error implements error.
+func (r *refusedCall) Error() string { return r.text }
 
 // send sends a request and returns the body of the answer, with the length of its JSON.
 func (c *inferCall) send(ctx context.Context, method, where string, body []byte, head int) ([]byte, int, error) {
@@ -161,7 +247,7 @@ func (c *inferCall) send(ctx context.Context, method, where string, body []byte,
 		if json.Unmarshal(text, &said) != nil || said.Error == "" {
 			said.Error = fmt.Sprintf("%.200s: is --url the HTTP address of a server of models?", bytes.TrimSpace(text))
 		}
-		return nil, 0, fmt.Errorf("%s: %s", resp.Status, said.Error)
+		return nil, 0, &refusedCall{resp.StatusCode, fmt.Sprintf("%s: %s", resp.Status, said.Error)}
 	}
 	head = oip.NoBinary
 	if h := resp.Header.Get(oip.HeaderLength); h != "" {

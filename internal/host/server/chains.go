@@ -144,8 +144,8 @@ func (c *chains) Deploy(ctx context.Context, name, text string, deployed map[str
 	c.all[name] = x
 	c.mu.Unlock()
 	if err := c.kept.PutChain(&x.Chain); err != nil {
-		return nil, oip.Errorf(oip.Internal, "", "version %d of chain %q is served until the server ends: it cannot be "+
-			"kept: %v", x.Version, name, err)
+		return nil, oip.Errorf(oip.Internal, "", "version %d of chain %q is served until the server ends: it cannot "+
+			"be kept: %v", x.Version, name, err)
 	}
 	return &x.Chain, nil
 }

@@ -219,3 +219,19 @@ func brokenModels(o *host.Opened, served []*server.Model) []*server.Model {
 	}
 	return served
 }
+
+// OneOutput is an output that a call of a model may ask for where an answer does not take all of them; empty where it
+// does, and for models that are not known.
+func (s *Server) OneOutput(name string) string {
+	m, ok := s.service.Lookup(name)
+	most := int64(s.planned.File().Server.Limits.Output)
+	if !ok || m.LeastOutput(nil, 1) <= most {
+		return ""
+	}
+	for k := range m.Outputs {
+		if m.LeastOutput([]string{m.Outputs[k].Name}, 1) <= most {
+			return m.Outputs[k].Name
+		}
+	}
+	return ""
+}
