@@ -103,6 +103,11 @@ func TestAModelOfManyOutputs(t *testing.T) {
 		!strings.Contains(errs, "there are mask, other") {
 		t.Errorf("none of them: %d %s", status, errs)
 	}
+	if status, out, errs := run(t.Context(), "load", "-u", c.url(), "--app", "layers", "--slo", "1s",
+		"--request-rate-range", "20", "--duration", "1s", "--output", "mask", "--json"); status != 0 ||
+		!strings.Contains(out, `"failed": 0`) {
+		t.Errorf("load: %d %s %s", status, out, errs)
+	}
 	picture := filepath.Join(dir, "mask.png")
 	status, out, errs := run(t.Context(), "infer", "layers", "--url", c.url(), "--output", "mask="+picture)
 	if status != 0 || !strings.Contains(out, "mask: FP32 [1,1,8,8] is in "+picture) {

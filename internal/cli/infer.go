@@ -42,7 +42,7 @@ printed.`,
 			version := fs.String("model-version", "", "`version` of the model; empty leaves the choice to the server")
 			var given inputValues
 			fs.Var(&given, "input", "an input, `NAME=VALUE`; may be given several times")
-			var asked outputNames
+			var asked textList
 			fs.Var(&asked, "output", "an output to have, `NAME` or NAME=FILE; may be given several times")
 			return func(e *Env, args []string) error {
 				if len(args) == 0 {
@@ -75,20 +75,20 @@ func (v *inputValues) Set(s string) error {
 	return nil
 }
 
-// outputNames are NAME or NAME=FILE flags.
-type outputNames []string
+// textList is a flag that may be given several times.
+type textList []string
 
 // String implements flag.Value.
-func (v *outputNames) String() string { return strings.Join(*v, " ") }
+func (v *textList) String() string { return strings.Join(*v, " ") }
 
 // Set implements flag.Value.
-func (v *outputNames) Set(s string) error {
+func (v *textList) Set(s string) error {
 	*v = append(*v, s)
 	return nil
 }
 
-// of returns what is asked for, and the files of outputs by name.
-func (v outputNames) of(outputs []string) (asked []oip.RequestedOutput, files map[string]string, err error) {
+// askedOf returns what NAME and NAME=FILE ask for of outputs, and the files by name.
+func askedOf(v, outputs []string) (asked []oip.RequestedOutput, files map[string]string, err error) {
 	files = make(map[string]string)
 	for _, x := range v {
 		name, file, _ := strings.Cut(x, "=")
@@ -116,7 +116,7 @@ func (c *inferCall) path() string {
 }
 
 // run asks for the app's inputs, sends them and prints the outputs.
-func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues, names outputNames) error {
+func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues, names []string) error {
 	text, _, err := c.send(ctx, http.MethodGet, c.path(), nil, oip.NoBinary)
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues, na
 	for _, x := range model.Outputs {
 		outputs = append(outputs, x.Name)
 	}
-	asked, files, err := names.of(outputs)
+	asked, files, err := askedOf(names, outputs)
 	if err != nil {
 		return err
 	}

@@ -85,9 +85,13 @@ func (t *grpcTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 	if r.MinAccuracy > 0 {
 		params["min_accuracy"] = oip.Double(r.MinAccuracy)
 	}
+	ask := oip.EncodeRequest(r.Model, r.Version, "", r.Inputs, params)
+	for _, name := range r.Outputs {
+		ask.Outputs = append(ask.Outputs, &pb.ModelInferRequest_InferRequestedOutputTensor{Name: name})
+	}
 	var header, trailer metadata.MD
-	answer, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelInfer(ctx,
-		oip.EncodeRequest(r.Model, r.Version, "", r.Inputs, params), grpc.Header(&header), grpc.Trailer(&trailer))
+	answer, err := pb.NewGRPCInferenceServiceClient(t.conn()).ModelInfer(ctx, ask, grpc.Header(&header),
+		grpc.Trailer(&trailer))
 	if err != nil {
 		return nil, grpcError(err, len(header)+len(trailer) > 0)
 	}

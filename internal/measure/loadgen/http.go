@@ -68,6 +68,9 @@ func (t *httpTarget) Infer(ctx context.Context, r *Request) (*Answer, error) {
 		Params: oip.Params{Timeout: r.Timeout, Priority: r.Priority, MinAccuracy: r.MinAccuracy,
 			Sequence: r.Sequence, SequenceStart: r.First, SequenceEnd: r.Last, SequenceRate: r.Rate,
 			StageTimings: r.StageTimings}}
+	for _, name := range r.Outputs {
+		ask.Outputs = append(ask.Outputs, oip.RequestedOutput{Name: name})
+	}
 	if r.Timeout > 0 {
 		ask.Params.Timeout = max(r.Timeout, time.Microsecond)
 	}

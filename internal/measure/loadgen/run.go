@@ -46,6 +46,8 @@ type Options struct {
 	Warmup         time.Duration // queries scheduled before it are sent but not reported
 	// Version returns the model version that requests for a pinned variant name; nil ignores pins.
 	Version func(serving.VariantID) string
+	// Outputs are the names of the outputs to ask for; nil for all.
+	Outputs []string
 	// StageTimings asks the server for Result.Stages.
 	StageTimings bool
 	// Progress is called about twice a second during the run, always by one goroutine. It may be nil.
@@ -244,7 +246,7 @@ func (r *runner) sendOne(i int) {
 	due := r.start.Add(time.Duration(a.At))
 	req := Request{
 		Model: app.Model, Timeout: a.Timeout, Priority: a.Priority, MinAccuracy: a.MinAccuracy,
-		StageTimings: r.opt.StageTimings,
+		StageTimings: r.opt.StageTimings, Outputs: r.opt.Outputs,
 	}
 	if a.Stream != 0 {
 		s := streamKey{a.App, a.Stream}

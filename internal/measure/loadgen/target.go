@@ -36,7 +36,8 @@ type Request struct {
 	// query.
 	Sequence    string
 	First, Last bool
-	Rate        float64 // declared rate of the sequence, in queries/s; 0 for none
+	Rate        float64  // declared rate of the sequence, in queries/s; 0 for none
+	Outputs     []string // names of those to have; nil for all
 	// StageTimings asks for Answer.Stages.
 	StageTimings bool
 }
