@@ -2,6 +2,8 @@ package test
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,7 +73,7 @@ func TestChainOfFunctions(t *testing.T) {
 
 	_ = c.Process.Kill()
 	_ = c.Wait()
-	s.start(t)
+	again := s.start(t)
 	until(t, func() bool { _, y, _ := s.infer("both"); return y == 22 })
 	must("deleted", "delete", "ten")
 	answers("both", 22)
@@ -80,14 +82,52 @@ func TestChainOfFunctions(t *testing.T) {
 		strings.Join(all[0].Functions, " ") != "one ten" {
 		t.Errorf("%+v", all)
 	}
+
+	// An app of the configuration with its name goes first: the chain is listed as failing, and can be deleted.
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.dir, "sluice.yaml", "%s\nmodels: {repository: models}\napps: [{name: both, slo: {latency: 1s}, "+
+		"variants: [{model: app}]}]\n", text)
+	if err := os.CopyFS(filepath.Join(s.dir, "models", "app", "1"), os.DirFS(filepath.Join(s.dir, "data", "chains",
+		"both", "2", "one", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Process.Kill()
+	_ = again.Wait()
+	s.start(t)
+	until(t, func() bool { return len(s.list(t)) == 2 && s.list(t)[0].State == functions.Failing })
+	if all := s.list(t); !strings.Contains(all[0].LastFailure, "has its name") {
+		t.Errorf("%+v", all[0])
+	}
+	answers("both", 2) // the app's
 	must("deleted", "delete", "both")
+	answers("both", 2)
+	answers("one", 2)
+}
+
+// A chain that is deleted is gone, and its functions stay.
+func TestDeletedChain(t *testing.T) {
+	s := newServerless(t)
+	s.start(t)
+	for name, number := range map[string]float32{"one": 1, "ten": 10} {
+		if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, name, number, "")); status != 0 {
+			t.Fatalf("deploy %s: %d %s%s", name, status, out, errs)
+		}
+	}
+	if status, out, errs := s.run(t, "deploy", "-f", s.writeChain(t, "both", "one", "ten", "")); status != 0 {
+		t.Fatalf("deploy: %d %s%s", status, out, errs)
+	}
+	if status, out, errs := s.run(t, "delete", "both"); status != 0 {
+		t.Fatalf("delete: %d %s%s", status, out, errs)
+	}
 	if status, _, _ := s.infer("both"); status != http.StatusNotFound {
 		t.Errorf("a chain that was deleted: %d", status)
 	}
-	if all := s.list(t); len(all) != 1 || all[0].Name != "one" {
+	if all := s.list(t); len(all) != 2 || all[0].Name != "one" {
 		t.Errorf("%+v", all)
 	}
-	answers("one", 2)
 }
 
 // With a system that starts instances when they are called a chain has none until then, and is let go again.

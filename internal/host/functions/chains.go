@@ -1,6 +1,7 @@
 package functions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -36,9 +37,14 @@ func (m *Manager) chain(name string) (Status, bool) {
 	if at < 0 {
 		return Status{}, false
 	}
-	s := all[at]
-	s.Deploying, s.LastFailure = m.underway.of(name)
-	return s, true
+	return m.chainStatus(all[at]), true
+}
+
+// chainStatus adds what is under way to the status of a chain.
+func (m *Manager) chainStatus(s Status) Status {
+	underway, failed := m.underway.of(s.Name)
+	s.Deploying, s.LastFailure = underway, cmp.Or(failed, s.LastFailure)
+	return s
 }
 
 // check returns what is wrong with a deployment.

@@ -618,8 +618,7 @@ func (m *Manager) List() []Status {
 	}
 	if m.chains != nil {
 		for _, s := range m.chains.List() {
-			s.Deploying, s.LastFailure = m.underway.of(s.Name)
-			out = append(out, s)
+			out = append(out, m.chainStatus(s))
 		}
 	}
 	for _, name := range m.underway.names() {

@@ -176,7 +176,9 @@ func (c *catalog) unused() []string {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(names, func(name string) bool { return c.entry(name) != nil || c.belongs(name) })
+	return slices.DeleteFunc(names, func(name string) bool {
+		return c.entry(name) != nil || c.belongs(name) || c.service.chains.has(name)
+	})
 }
 
 // belongs reports whether a folder of the repository is a variant of an app that the file describes: such a model is

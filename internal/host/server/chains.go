@@ -69,7 +69,10 @@ func (c *chains) begin(ctx context.Context) {
 		if there {
 			continue // it was deployed anew meanwhile
 		}
-		err := c.serve(ctx, x)
+		err := error(oip.Errorf(oip.Invalid, "name", "a model of the server has its name"))
+		if _, served := c.blank.service.Lookup(x.Name); !served {
+			err = c.serve(ctx, x)
+		}
 		if ctx.Err() != nil {
 			return
 		}
@@ -194,6 +197,9 @@ func (c *chains) Delete(ctx context.Context, name string) error {
 	// Once the record is gone the chain does not come back with the next start, even if this ends here.
 	if err := c.kept.DeleteChain(name); err != nil {
 		return err
+	}
+	if x.catalog.entry(name) == nil {
+		return nil // it was never served, and another model may have its name
 	}
 	return x.catalog.remove(ctx, name)
 }
