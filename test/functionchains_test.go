@@ -22,6 +22,16 @@ stages:
 %s`, name, a, b, more)
 }
 
+// deployTwo deploys functions that add 1 and 10.
+func (s *serverless) deployTwo(t *testing.T) {
+	t.Helper()
+	for name, number := range map[string]float32{"one": 1, "ten": 10} {
+		if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, name, number, "")); status != 0 {
+			t.Fatalf("deploy %s: %d %s%s", name, status, out, errs)
+		}
+	}
+}
+
 // Deployed functions are called one after the other under one name. The chain is kept: it answers after a kill of the
 // server, and stays as it is when a function of it is replaced or deleted, until it is deployed again.
 func TestChainOfFunctions(t *testing.T) {
@@ -111,11 +121,7 @@ func TestChainOfFunctions(t *testing.T) {
 func TestDeletedChain(t *testing.T) {
 	s := newServerless(t)
 	s.start(t)
-	for name, number := range map[string]float32{"one": 1, "ten": 10} {
-		if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, name, number, "")); status != 0 {
-			t.Fatalf("deploy %s: %d %s%s", name, status, out, errs)
-		}
-	}
+	s.deployTwo(t)
 	if status, out, errs := s.run(t, "deploy", "-f", s.writeChain(t, "both", "one", "ten", "")); status != 0 {
 		t.Fatalf("deploy: %d %s%s", status, out, errs)
 	}
@@ -137,11 +143,7 @@ device_types: [{name: local, cores: 2}, {name: half, part: true, cores: 1}]
 workers: [{name: w, device_type: local}]
 system: {name: infless, options: {keep: keepalive, alive: 1s}}`)
 	s.start(t)
-	for name, number := range map[string]float32{"one": 1, "ten": 10} {
-		if status, out, errs := s.run(t, "deploy", "-f", s.adds(t, name, number, "")); status != 0 {
-			t.Fatalf("deploy %s: %d %s%s", name, status, out, errs)
-		}
-	}
+	s.deployTwo(t)
 	status, out, errs := s.run(t, "deploy", "-f", s.writeChain(t, "both", "one", "ten", "cold_wait: 30s\n"))
 	if status != 0 || !strings.Contains(out, "version 1 is idle") {
 		t.Fatalf("deploy: %d %s%s", status, out, errs)

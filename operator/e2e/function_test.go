@@ -37,12 +37,11 @@ func TestFunctionOnAFleet(t *testing.T) {
 	p := install(t, 2)
 	t.Setenv("KUBECONFIG", p.c.Kubeconfig)
 	t.Setenv("PATH", os.Getenv("KUBEBUILDER_ASSETS")+string(os.PathListSeparator)+os.Getenv("PATH"))
-	program := filepath.Join(t.TempDir(), "sluice")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/sluice")
-	build.Dir, build.Env = cluster.Root(), append(os.Environ(), "CGO_ENABLED=1")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	programs, err := cluster.Programs(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	program := filepath.Join(programs, "sluice")
 	f := fleet(1)
 	f.Spec.System = "infless"
 	f.Spec.Options = map[string]string{"learn": "false", "keep": "keepalive", "alive": "3s"}

@@ -24,18 +24,7 @@ func TestOneToOneMapping(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := s.NewPlanner(w.Known())
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := s.Engine(w.Spec, w.Beliefs, p.Provides())
-		if err != nil {
-			t.Fatal(err)
-		}
-		machines, err := w.Truth(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, e, machines := started(t, w, s)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		const rate, span = 30, 240.0 // queries/s of one app, s
 		var load []workload.Arrival

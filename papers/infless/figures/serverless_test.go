@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-serving/sluice/engine"
+	"github.com/sluice-serving/sluice/internal/sim/experiment"
 	"github.com/sluice-serving/sluice/internal/systems"
 	"github.com/sluice-serving/sluice/policy/plan"
 	"github.com/sluice-serving/sluice/serving"
@@ -18,6 +19,24 @@ import (
 type starting struct{ truth.Model }
 
 func (starting) Load(serving.VariantID, serving.DeviceTypeID) time.Duration { return 2 * time.Second }
+
+// started returns what runs a system in a world.
+func started(t *testing.T, w *experiment.Environment, s systems.System) (plan.Planner, *engine.Engine, truth.Model) {
+	t.Helper()
+	p, err := s.NewPlanner(w.Known())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Engine(w.Spec, w.Beliefs, p.Provides())
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines, err := w.Truth(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, e, machines
+}
 
 // Planner, router and scaler of infless work together on the paper's cluster. The load goes from nothing up a step,
 // down again and to nothing, and a query that comes after that is answered.
@@ -34,18 +53,7 @@ func TestServerless(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Options.KeepAlive.Rule = "keepalive"
-	p, err := s.NewPlanner(w.Known())
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := s.Engine(w.Spec, w.Beliefs, p.Provides())
-	if err != nil {
-		t.Fatal(err)
-	}
-	machines, err := w.Truth(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, e, machines := started(t, w, s)
 	rng := rand.New(rand.NewPCG(1, 1))
 	rates := []float64{100, 600, 150} // a minute each
 	var load []workload.Arrival

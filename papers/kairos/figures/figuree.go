@@ -110,34 +110,43 @@ func figureE(run *runner, f *reproduce.Sheet) error {
 		for _, z := range exploreSizes {
 			p := chart.Panel(fmt.Sprintf("late queries (%%), %s, %v", model, z), "time (s)", 0, reproduce.Auto)
 			for _, load := range exploreLoads {
-				at := f.At("model", model, "sizes", z, "load", load)
-				for _, system := range []string{kairosRule, exploringRule} {
-					x := run.exploring(system, setup{model: model, sizes: z, qos: 1}, load, false)
-					at.Row(system, "load", "queries/s", x.Each(func(r *exploreRun) float64 { return r.rate }))
-					at.Row(system, "late", "%", x.Each(func(r *exploreRun) float64 { return r.late }))
-					at.Row(system, "late in the last five minutes", "%",
-						x.Each(func(r *exploreRun) float64 { return r.ending }))
-					at.Row(system, "tens of seconds that miss the objective", "%",
-						x.Each(func(r *exploreRun) float64 { return r.missing }))
-					at.Row(system, "pools", "", x.Each(func(r *exploreRun) float64 { return float64(r.pools) }))
-					if load == drawnLoad {
-						p.Curve(system, func() (at, late []float64) { return x.First().curve() })
-					}
-					if system == exploringRule {
-						f.Report(func(o *reproduce.Outcome) error {
-							r := x.First()
-							if r.pools > 1 {
-								o.Notes = append(o.Notes, fmt.Sprintf("%s, sizes %v, load %v, first seed: pool %v, "+
-									"then %d others, at last %v.", model, z, load, r.first, r.pools-1, r.last))
-							}
-							return nil
-						})
-					}
-				}
+				run.exploreAt(f, p, setup{model: model, sizes: z, qos: 1}, load)
 			}
 		}
 	}
 	f.Note("A quarter of an hour with Poisson arrivals, at parts of what the pool carries that kairos chooses. A " +
 		"pool is there 30 s after it was asked for.")
 	return nil
+}
+
+// exploreAt adds the rows of a model at a load, and its curves in p where they are drawn.
+func (run *runner) exploreAt(f *reproduce.Sheet, p *reproduce.Panel, x setup, load float64) {
+	at := f.At("model", x.model, "sizes", x.sizes, "load", load)
+	for _, system := range []string{kairosRule, exploringRule} {
+		r := run.exploring(system, x, load, false)
+		at.Row(system, "load", "queries/s", r.Each(func(r *exploreRun) float64 { return r.rate }))
+		addLate(at, system, r)
+		at.Row(system, "tens of seconds that miss the objective", "%",
+			r.Each(func(r *exploreRun) float64 { return r.missing }))
+		at.Row(system, "pools", "", r.Each(func(r *exploreRun) float64 { return float64(r.pools) }))
+		if load == drawnLoad {
+			p.Curve(system, func() (at, late []float64) { return r.First().curve() })
+		}
+		if system != exploringRule {
+			continue
+		}
+		f.Report(func(o *reproduce.Outcome) error {
+			if r := r.First(); r.pools > 1 {
+				o.Notes = append(o.Notes, fmt.Sprintf("%s, sizes %v, load %v, first seed: pool %v, then %d others, at "+
+					"last %v.", x.model, x.sizes, load, r.first, r.pools-1, r.last))
+			}
+			return nil
+		})
+	}
+}
+
+// addLate adds the share of late queries, of all the time and of the last minutes.
+func addLate(at reproduce.Place, name string, x reproduce.Runs[*exploreRun]) {
+	at.Row(name, "late", "%", x.Each(func(r *exploreRun) float64 { return r.late }))
+	at.Row(name, "late in the last five minutes", "%", x.Each(func(r *exploreRun) float64 { return r.ending }))
 }

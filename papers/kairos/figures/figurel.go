@@ -22,9 +22,7 @@ func figureL(run *runner, f *reproduce.Sheet) error {
 				name = "from nothing"
 			}
 			x := run.exploring(kairosRule, paperSetup(m.name), learnLoad, fresh)
-			at.Row(name, "late", "%", x.Each(func(r *exploreRun) float64 { return r.late }))
-			at.Row(name, "late in the last five minutes", "%",
-				x.Each(func(r *exploreRun) float64 { return r.ending }))
+			addLate(at, name, x)
 			at.Row(name, "until the last pool serves", "s", x.Each(func(r *exploreRun) float64 { return r.settled }))
 			at.Row(name, "pools", "", x.Each(func(r *exploreRun) float64 { return float64(r.pools) }))
 			f.Report(func(o *reproduce.Outcome) error {
