@@ -46,11 +46,15 @@ func banner(e *Env, p *host.Profiled, s *server.Server) {
 	}
 	if example >= 0 && s.HTTPAddr() != "off" {
 		name := spec.Apps[example].ClientName()
-		if body, ok := exampleBody(p.Tables().Apps[example].Inputs); ok && s.OneOutput(name) == "" {
+		one := s.OneOutput(name)
+		if body, ok := exampleBody(p.Tables().Apps[example].Inputs); ok && one == "" {
 			fmt.Fprintf(w, "\ncall it:\n  curl -s %s -d %s\n",
 				shellWord(base+"/v2/models/"+url.PathEscape(name)+"/infer"), shellWord(body))
 		} else {
-			fmt.Fprintf(w, "\ncall it:\n  sluice infer %s --url %s%s\n", shellWord(name), base, asked(s, name))
+			if one != "" {
+				one = " --output " + shellWord(one)
+			}
+			fmt.Fprintf(w, "\ncall it:\n  sluice infer %s --url %s%s\n", shellWord(name), base, one)
 		}
 	}
 	if s.AdminAddr() != "off" {
@@ -60,14 +64,6 @@ func banner(e *Env, p *host.Profiled, s *server.Server) {
 		fmt.Fprintf(w, "look at it:\n  http://%s/\n", reachable(s.AdminAddr()))
 	}
 	fmt.Fprintf(w, "the configuration that this amounts to, for a file of your own:\n  %s\n\n", p.Name())
-}
-
-// asked names outputs in a call of a model whose outputs are too many for one answer.
-func asked(s *server.Server, name string) string {
-	if one := s.OneOutput(name); one != "" {
-		return " --output " + shellWord(one)
-	}
-	return ""
 }
 
 // reachable is an address as a client on this machine calls it.

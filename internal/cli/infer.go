@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/host/fault"
+	"github.com/sluice-serving/sluice/internal/host/functions"
 	"github.com/sluice-serving/sluice/internal/measure/samples"
 	"github.com/sluice-serving/sluice/tensor"
 )
@@ -40,10 +41,15 @@ printed.`,
 		prepare: func(fs *flag.FlagSet) func(*Env, []string) error {
 			base := fs.String("url", "http://localhost:8000", "`address` of the server")
 			version := fs.String("model-version", "", "`version` of the model; empty leaves the choice to the server")
-			var given inputValues
-			fs.Var(&given, "input", "an input, `NAME=VALUE`; may be given several times")
-			var asked textList
-			fs.Var(&asked, "output", "an output to have, `NAME` or NAME=FILE; may be given several times")
+			var given []string
+			fs.Func("input", "an input, `NAME=VALUE`; may be given several times", func(s string) error {
+				if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
+					return fmt.Errorf("%q is not NAME=VALUE", s)
+				}
+				given = append(given, s)
+				return nil
+			})
+			asked := listFlag(fs, "output", "an output to have, `NAME` or NAME=FILE; may be given several times")
 			return func(e *Env, args []string) error {
 				if len(args) == 0 {
 					return fault.Errorf(fault.Usage, "say which app to call: infer APP")
@@ -54,37 +60,20 @@ printed.`,
 				}
 				c := inferCall{base: serverURL(*base), app: args[0], version: *version,
 					token: e.Getenv("SLUICE_TOKEN")}
-				return c.run(e.Context, e.Stdout, given, asked)
+				return c.run(e.Context, e.Stdout, given, *asked)
 			}
 		},
 	}
 }
 
-// inputValues are NAME=VALUE flags.
-type inputValues []string
-
-// String implements flag.Value.
-func (v *inputValues) String() string { return strings.Join(*v, " ") }
-
-// Set implements flag.Value.
-func (v *inputValues) Set(s string) error {
-	if name, _, ok := strings.Cut(s, "="); !ok || name == "" {
-		return fmt.Errorf("%q is not NAME=VALUE", s)
-	}
-	*v = append(*v, s)
-	return nil
-}
-
-// textList is a flag that may be given several times.
-type textList []string
-
-// String implements flag.Value.
-func (v *textList) String() string { return strings.Join(*v, " ") }
-
-// Set implements flag.Value.
-func (v *textList) Set(s string) error {
-	*v = append(*v, s)
-	return nil
+// listFlag declares a flag that may be given several times.
+func listFlag(fs *flag.FlagSet, name, usage string) *[]string {
+	var all []string
+	fs.Func(name, usage, func(s string) error {
+		all = append(all, s)
+		return nil
+	})
+	return &all
 }
 
 // askedOf returns what NAME and NAME=FILE ask for of outputs, and the files by name.
@@ -116,7 +105,7 @@ func (c *inferCall) path() string {
 }
 
 // run asks for the app's inputs, sends them and prints the outputs.
-func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues, names []string) error {
+func (c *inferCall) run(ctx context.Context, to io.Writer, given, names []string) error {
 	text, _, err := c.send(ctx, http.MethodGet, c.path(), nil, oip.NoBinary)
 	if err != nil {
 		return err
@@ -167,8 +156,8 @@ func (c *inferCall) run(ctx context.Context, to io.Writer, given inputValues, na
 		return err
 	}
 	text, head, err = c.send(ctx, http.MethodPost, c.path()+"/infer", body, head)
-	refused := (*refusedCall)(nil)
-	if errors.As(err, &refused) && refused.status == http.StatusRequestEntityTooLarge && len(asked) == 0 &&
+	refused := (*functions.Refusal)(nil)
+	if errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge && len(asked) == 0 &&
 		len(outputs) > 1 {
 		return fmt.Errorf("%w. Name one with --output: %s", err, strings.Join(outputs, ", "))
 	}
@@ -212,15 +201,6 @@ func written(to io.Writer, answer *oip.RESTResponse, files map[string]string) er
 	return nil
 }
 
-// refusedCall is the answer of a server that refuses.
-type refusedCall struct {
-	status int
-	text   string
-}
-
-// Error implements error.
-func (r *refusedCall) Error() string { return r.text }
-
 // send sends a request and returns the body of the answer, with the length of its JSON.
 func (c *inferCall) send(ctx context.Context, method, where string, body []byte, head int) ([]byte, int, error) {
 	r, err := http.NewRequestWithContext(ctx, method, where, bytes.NewReader(body))
@@ -247,7 +227,9 @@ func (c *inferCall) send(ctx context.Context, method, where string, body []byte,
 		if json.Unmarshal(text, &said) != nil || said.Error == "" {
 			said.Error = fmt.Sprintf("%.200s: is --url the HTTP address of a server of models?", bytes.TrimSpace(text))
 		}
-		return nil, 0, &refusedCall{resp.StatusCode, fmt.Sprintf("%s: %s", resp.Status, said.Error)}
+		return nil, 0, &functions.Refusal{
+			Status: resp.StatusCode, Text: fmt.Sprintf("%s: %s", resp.Status, said.Error),
+		}
 	}
 	head = oip.NoBinary
 	if h := resp.Header.Get(oip.HeaderLength); h != "" {

@@ -43,8 +43,8 @@ from the configuration; without it --app names the model and --slo its objective
 				"`queries` under way at most; more are not sent and count as refused")
 			warmup := fs.Duration("warmup", 0, "queries of this first `duration` are sent and not counted")
 			timings := fs.Bool("stage-timings", false, "ask how long queries wait and run at every stage of their apps")
-			var outputs textList
-			fs.Var(&outputs, "output", "`name` of an output to ask for; may be given several times; all without it")
+			outputs := listFlag(fs, "output",
+				"`name` of an output to ask for; may be given several times; all without it")
 			asJSON := fs.Bool("json", false, "print the results as JSON")
 			flags := declareWorkload(fs)
 			return func(e *Env, args []string) error {
@@ -70,7 +70,7 @@ from the configuration; without it --app names the model and --slo its objective
 				ctx := loadgen.WithToken(e.Context, e.Getenv("SLUICE_TOKEN"))
 				o := &run.Options
 				o.Name, o.Seed, o.MaxOutstanding = "live", *flags.seed, *outstanding
-				o.Warmup, o.Outputs = *warmup, outputs
+				o.Warmup, o.Outputs = *warmup, *outputs
 				o.StageTimings = *timings || *record != "" // a replay says where the time went
 				var err error
 				if run.Client, err = loadgen.Dial(*target, *connections); err != nil {
