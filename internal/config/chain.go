@@ -3,13 +3,10 @@ package config
 import (
 	_ "embed"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/sluice-serving/sluice/internal/models/repository"
 )
 
 //go:embed chain.yaml
@@ -57,21 +54,10 @@ func (f *File) chain(data []byte, path, repo string) (*File, error) {
 	})
 	g.Apps, g.Models, g.Profiles = make([]App, 1), Models{Repository: repo}, nil
 	c := &checker{f: &g, bad: map[string]bool{}}
-	if len(data) > MaxBytes {
-		c.at(1, "", "larger than the limit of %d bytes", MaxBytes)
-		return nil, c.err()
-	}
-	root, ok := parseYAML(data, c)
-	if !ok {
-		return nil, c.err()
-	}
 	const app = "apps[0]"
-	(&decoder{c: c}).fields(root, reflect.ValueOf(&g.Apps[0]).Elem(), app)
 	a := &g.Apps[0]
-	if a.Name == "" {
-		c.addf(app+".name", "is missing: clients call the chain by it")
-	} else if err := repository.CheckName(a.Name); err != nil {
-		c.addf(app+".name", "%v", err)
+	if !c.read(data, a, app) {
+		return nil, c.err()
 	}
 	c.need(len(a.Stages) > 0, app+".stages", "is missing: list the steps, each with a function of the server")
 	c.need(a.VersionOf == "", app+".version_of", "cannot be said of a chain")

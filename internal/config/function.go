@@ -61,7 +61,7 @@ func ParseFunction(data []byte, path string) (*Function, error) {
 	f := &File{name: path, dir: filepath.Dir(path), lines: map[string]int{}}
 	c := &checker{f: f, bad: map[string]bool{}}
 	var fn Function
-	if !c.read(data, &fn) {
+	if !c.read(data, &fn, "") {
 		return nil, c.err()
 	}
 	f.declaredDefaults(&fn)

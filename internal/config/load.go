@@ -42,7 +42,7 @@ func Load(path string) (*File, error) {
 func Parse(data []byte, path string) (*File, error) {
 	f := &File{name: path, dir: filepath.Dir(path), lines: map[string]int{}}
 	c := &checker{f: f, bad: map[string]bool{}}
-	if !c.read(data, f) {
+	if !c.read(data, f, "") {
 		return nil, c.err()
 	}
 	f.defaults()
@@ -53,15 +53,16 @@ func Parse(data []byte, path string) (*File, error) {
 	return f, nil
 }
 
-// read decodes a whole file into a struct. It returns false when the file is too large or no mapping.
-func (c *checker) read(data []byte, into any) bool {
+// read decodes a whole file into a struct, whose fields stand below path. It returns false when the file is too large
+// or no mapping.
+func (c *checker) read(data []byte, into any, path string) bool {
 	if len(data) > MaxBytes {
 		c.at(1, "", "larger than the limit of %d bytes", MaxBytes)
 		return false
 	}
 	root, ok := parseYAML(data, c)
 	if ok {
-		(&decoder{c: c}).fields(root, reflect.ValueOf(into).Elem(), "")
+		(&decoder{c: c}).fields(root, reflect.ValueOf(into).Elem(), path)
 	}
 	return ok
 }

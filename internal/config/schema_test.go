@@ -122,7 +122,7 @@ func loosen(v any) {
 // decodes reports whether a text has the form of a file, whatever is missing or makes no sense.
 func decodes(text []byte, into any) bool {
 	c := &checker{f: &File{lines: map[string]int{}}, bad: map[string]bool{}}
-	return c.read(text, into) && len(c.found) == 0
+	return c.read(text, into, "") && len(c.found) == 0
 }
 
 // Every configuration in the repository, in files and in the documents, fits the schema where this package reads it.

@@ -51,7 +51,7 @@ func bare(t *testing.T, data []byte) *File {
 	t.Helper()
 	f := &File{lines: map[string]int{}}
 	c := &checker{f: f, bad: map[string]bool{}}
-	if !c.read(data, f) || c.err() != nil {
+	if !c.read(data, f, "") || c.err() != nil {
 		t.Fatalf("%s\n%v", data, c.err())
 	}
 	f.lines = nil

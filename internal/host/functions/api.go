@@ -143,13 +143,26 @@ const (
 
 var className = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,199}$`)
 
+// checkShared checks what deployments of every kind have, which is function or chain.
+func (d *Deployment) checkShared(name, kind string) error {
+	if err := repository.CheckName(name); err != nil || len(name) > 200 {
+		return oip.Errorf(oip.Invalid, "name", "%.80q cannot be a %s's name: want at most 200 bytes that can be a "+
+			"file's name", name, kind)
+	}
+	if !(d.TimeoutMS >= 0 && d.TimeoutMS <= maxMS) {
+		return oip.Errorf(oip.Invalid, "timeout_ms", "is %v, want 0 for %v, or up to %d", d.TimeoutMS, DefaultTimeout,
+			maxMS)
+	}
+	return nil
+}
+
 // record checks a deployment and makes the record of the store from it.
 func (d *Deployment) record(name string) (store.Function, error) {
 	bad := func(field, format string, args ...any) (store.Function, error) {
 		return store.Function{}, oip.Errorf(oip.Invalid, field, format, args...)
 	}
-	if err := repository.CheckName(name); err != nil || len(name) > 200 {
-		return bad("name", "%.80q cannot be a function's name: want at most 200 bytes that can be a file's name", name)
+	if err := d.checkShared(name, "function"); err != nil {
+		return store.Function{}, err
 	}
 	switch {
 	case !(d.LatencyMS > 0 && d.LatencyMS <= maxMS):
@@ -166,8 +179,6 @@ func (d *Deployment) record(name string) (store.Function, error) {
 		return bad("max_instances", "is %d, want 0 for no bound, or min_instances to %d", d.MaxInstances, maxInstances)
 	case !(d.ColdWaitMS >= 0 && d.ColdWaitMS <= maxMS):
 		return bad("cold_wait_ms", "is %v, want 0 to %d", d.ColdWaitMS, maxMS)
-	case !(d.TimeoutMS >= 0 && d.TimeoutMS <= maxMS):
-		return bad("timeout_ms", "is %v, want 0 for %v, or up to %d", d.TimeoutMS, DefaultTimeout, maxMS)
 	case d.Profile != "" && d.Profile != Measure && d.Profile != Predict:
 		return bad("profile", "is %.40q, want %s or %s", d.Profile, Measure, Predict)
 	case d.Class != "" && (!d.Python || !className.MatchString(d.Class)):

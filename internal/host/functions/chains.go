@@ -9,7 +9,6 @@ import (
 
 	"github.com/sluice-serving/sluice/internal/api/oip"
 	"github.com/sluice-serving/sluice/internal/host/store"
-	"github.com/sluice-serving/sluice/internal/models/repository"
 	"github.com/sluice-serving/sluice/serving"
 )
 
@@ -20,7 +19,8 @@ type Chains interface {
 	Deploy(ctx context.Context, name, text string, functions map[string]store.Function) (*store.Chain, error)
 	// Delete ends a chain.
 	Delete(ctx context.Context, name string) error
-	// List returns all chains.
+	// Get returns one chain; false where there is none. List returns all of them.
+	Get(name string) (Status, bool)
 	List() []Status
 }
 
@@ -32,12 +32,8 @@ func (m *Manager) chain(name string) (Status, bool) {
 	if m.chains == nil {
 		return Status{}, false
 	}
-	all := m.chains.List()
-	at := slices.IndexFunc(all, func(s Status) bool { return s.Name == name })
-	if at < 0 {
-		return Status{}, false
-	}
-	return m.chainStatus(all[at]), true
+	s, ok := m.chains.Get(name)
+	return m.chainStatus(s), ok
 }
 
 // chainStatus adds what is under way to the status of a chain.
@@ -53,13 +49,8 @@ func (d *Deployment) check(name string) error {
 		_, err := d.record(name)
 		return err
 	}
-	if err := repository.CheckName(name); err != nil || len(name) > 200 {
-		return oip.Errorf(oip.Invalid, "name", "%.80q cannot be a chain's name: want at most 200 bytes that can be a "+
-			"file's name", name)
-	}
-	if !(d.TimeoutMS >= 0 && d.TimeoutMS <= maxMS) {
-		return oip.Errorf(oip.Invalid, "timeout_ms", "is %v, want 0 for %v, or up to %d", d.TimeoutMS, DefaultTimeout,
-			maxMS)
+	if err := d.checkShared(name, "chain"); err != nil {
+		return err
 	}
 	if d.Model != "" {
 		return oip.Errorf(oip.Invalid, "model_sha256", "belongs to a function, and this is a chain of them")
@@ -68,6 +59,9 @@ func (d *Deployment) check(name string) error {
 }
 
 func (m *Manager) deployChain(ctx context.Context, name string, d *Deployment) error {
+	if err := d.check(name); err != nil {
+		return err
+	}
 	if m.chains == nil {
 		return oip.Errorf(oip.Unsupported, "chain", "this server runs no chains: its models do not run in its process")
 	}

@@ -485,9 +485,6 @@ func (m *Manager) Cancel(ctx context.Context, name string) (bool, error) {
 func (m *Manager) Close() { m.underway.close() }
 
 func (m *Manager) deploy(ctx context.Context, name string, d *Deployment) error {
-	if err := d.check(name); err != nil {
-		return err
-	}
 	if d.Chain != "" {
 		return m.deployChain(ctx, name, d)
 	}

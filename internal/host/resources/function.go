@@ -1,10 +1,6 @@
 package resources
 
 import (
-	"strings"
-
-	"go.yaml.in/yaml/v3"
-
 	"github.com/sluice-serving/sluice/internal/config"
 	"github.com/sluice-serving/sluice/internal/host/fault"
 	"github.com/sluice-serving/sluice/internal/models/repository"
@@ -47,8 +43,7 @@ func Function(fn *config.Function, fleet, namespace, uri string) (*List, error) 
 	v := config.Variant{Name: fn.Name, MaxBatch: fn.MaxBatch, Memory: fn.Memory, Accuracy: 1}
 	l := &List{}
 	meta := Meta{Name: fn.Name, Namespace: namespace, Labels: Labels{Function: "true"}}
-	l.add("InferenceApp", meta, object(field{"fleet", fleet}, field{"", &app},
-		field{"variants", []*yaml.Node{object(field{"", &v}, field{"model", model{URI: uri, SHA256: sum}})}}))
+	l.addApp(meta, fleet, &app, &v, model{URI: uri, SHA256: sum})
 	if fn.Profile == "predict" {
 		l.note("profile: a fleet measures every model on its machines")
 	}
@@ -61,7 +56,7 @@ func Function(fn *config.Function, fleet, namespace, uri string) (*List, error) 
 // tensors are those of a model as a resource has them.
 func tensors(list []tensor.Spec) (out []config.Tensor) {
 	for _, x := range list {
-		out = append(out, config.Tensor{Name: x.Name, DataType: strings.ToUpper(x.DType.String()), Shape: x.Shape})
+		out = append(out, config.Tensor{Name: x.Name, DataType: x.DType.String(), Shape: x.Shape})
 	}
 	return out
 }

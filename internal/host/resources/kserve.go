@@ -64,10 +64,7 @@ func ImportKServe(text []byte, how Importing) (*List, error) {
 		a := config.App{SLO: config.SLO{Latency: config.Duration(how.Objective)}, Demand: s.Demand,
 			MinInstances: s.Least, MaxInstances: s.Most}
 		v := config.Variant{Name: s.Name, MaxBatch: s.MaxBatch}
-		variants := []*yaml.Node{object(field{"", &v}, field{"model", model{URI: s.URI}})}
-		meta := Meta{Name: s.Name, Namespace: s.Namespace}
-		list.add("InferenceApp", meta, object(field{"fleet", how.Fleet}, field{"", &a},
-			field{"variants", variants}))
+		list.addApp(Meta{Name: s.Name, Namespace: s.Namespace}, how.Fleet, &a, &v, model{URI: s.URI})
 	}
 	return list.sorted(), nil
 }

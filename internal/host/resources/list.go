@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/sluice-serving/sluice/internal/config"
 )
 
 // Left is something that has no counterpart.
@@ -44,6 +46,12 @@ func (l *List) note(format string, args ...any) {
 
 func (l *List) add(kind string, meta Meta, spec any) {
 	l.Resources = append(l.Resources, Resource{apiVersion, kind, meta, spec})
+}
+
+// addApp adds an InferenceApp of one variant.
+func (l *List) addApp(meta Meta, fleet string, a *config.App, v *config.Variant, m model) {
+	l.add("InferenceApp", meta, object(field{"fleet", fleet}, field{"", a},
+		field{"variants", []*yaml.Node{object(field{"", v}, field{"model", m})}}))
 }
 
 // sorted puts what was left out in the order of lines.

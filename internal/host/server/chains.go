@@ -86,11 +86,10 @@ func (c *chains) begin(ctx context.Context) {
 }
 
 func (c *chains) open() *catalog {
-	n := &catalog{
+	return &catalog{
 		base: c.blank.base, run: c.blank.run, service: c.blank.service, manager: c.blank.manager,
 		refiner: c.blank.refiner, log: c.blank.log, entries: make(map[string]*catalogEntry),
 	}
-	return n
 }
 
 // serve serves what a chain has become, and returns once it is ready. Where it cannot be, its catalog is as before.
@@ -210,21 +209,36 @@ func (c *chains) List() []functions.Status {
 	defer c.mu.Unlock()
 	var out []functions.Status
 	for _, name := range slices.Sorted(maps.Keys(c.all)) {
-		x := c.all[name]
-		s := functions.Status{
-			Name: name, Version: x.Version, Deployed: x.Deployed, LatencyMS: x.slo.Latency.Seconds() * 1e3,
-			Percentile: x.slo.Percentile, Functions: slices.Sorted(maps.Keys(x.Models)), LastFailure: x.failed,
-			State: functions.Failing,
-		}
-		for _, m := range x.Models {
-			s.ModelBytes += m.Bytes
-		}
-		if x.failed == "" {
-			s.State, s.Instances = c.state(x)
-		}
-		out = append(out, s)
+		out = append(out, c.status(c.all[name]))
 	}
 	return out
+}
+
+// Get implements functions.Chains.
+func (c *chains) Get(name string) (functions.Status, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.all[name]
+	if x == nil {
+		return functions.Status{}, false
+	}
+	return c.status(x), true
+}
+
+// status is a chain as clients see it; c.mu is held.
+func (c *chains) status(x *chain) functions.Status {
+	s := functions.Status{
+		Name: x.Name, Version: x.Version, Deployed: x.Deployed, LatencyMS: x.slo.Latency.Seconds() * 1e3,
+		Percentile: x.slo.Percentile, Functions: slices.Sorted(maps.Keys(x.Models)), LastFailure: x.failed,
+		State: functions.Failing,
+	}
+	for _, m := range x.Models { // any order: a sum
+		s.ModelBytes += m.Bytes
+	}
+	if x.failed == "" {
+		s.State, s.Instances = c.state(x)
+	}
+	return s
 }
 
 // state is the state of a chain, and how many instances its stage with the fewest has.
